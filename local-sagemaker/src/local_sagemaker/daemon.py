@@ -148,6 +148,8 @@ def start(state: Path, port: int, options: list[str] | None = None) -> Running:
             "the variable LOCAL_SAGEMAKER_STATE_DIR."
         ) from error
     offset = log.tell()
+    conflicting = conflicting_variables(os.environ)
+    env = {name: value for name, value in os.environ.items() if name not in conflicting}
     command = [sys.executable, "-m", "local_sagemaker", "--state", str(state)]
     with log:
         process = subprocess.Popen(
@@ -157,7 +159,7 @@ def start(state: Path, port: int, options: list[str] | None = None) -> Running:
             stderr=log,
             start_new_session=True,
             cwd="/",
-            env=_emulator_environment(),
+            env={**env, "PYTHONPATH": str(Path(__file__).parent.parent)},
         )
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
@@ -169,12 +171,6 @@ def start(state: Path, port: int, options: list[str] | None = None) -> Running:
         time.sleep(0.05)
     process.kill()
     raise EmulatorError(f"No answer within {START_SECONDS} s. Its log: {state / 'emulator.log'}")
-
-
-def _emulator_environment() -> dict[str, str]:
-    conflicting = conflicting_variables(os.environ)
-    env = {name: value for name, value in os.environ.items() if name not in conflicting}
-    return {**env, "PYTHONPATH": str(Path(__file__).parent.parent)}
 
 
 def _last_line(log: Path, offset: int) -> str:
@@ -238,7 +234,10 @@ def environment(state: Path, port: int) -> dict[str, str]:
     except (credentials.NotPrivate, OSError) as error:
         raise EmulatorError(str(error)) from error
     variables = aws.variables(REGION)
-    variables["SAGEMAKER_USER_CONFIG_OVERRIDE"] = str(_sdk_defaults(state))
+    defaults = state / "sdk-defaults.yaml"
+    if not defaults.exists() or defaults.read_text() != SDK_DEFAULTS:
+        defaults.write_text(SDK_DEFAULTS)
+    variables["SAGEMAKER_USER_CONFIG_OVERRIDE"] = str(defaults)
     variables["SAGEMAKER_VALIDATE_ROLE"] = "false"
     if any(name.lower() in ("http_proxy", "all_proxy") for name in os.environ):
         direct = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
@@ -274,10 +273,3 @@ def client(service: str):
     keys = env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"]
     session = boto3.Session(*keys, region_name=env["AWS_DEFAULT_REGION"])
     return session.client(service, endpoint_url=env["AWS_ENDPOINT_URL"], config=Config(proxies={}))
-
-
-def _sdk_defaults(state: Path) -> Path:
-    path = state / "sdk-defaults.yaml"
-    if not path.exists() or path.read_text() != SDK_DEFAULTS:
-        path.write_text(SDK_DEFAULTS)
-    return path

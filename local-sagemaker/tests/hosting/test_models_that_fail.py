@@ -16,9 +16,10 @@ from hosting_helpers import PATIENCE, TRIPLE, archive, no_retries, script
 
 from local_sagemaker.api.runtime import RuntimeApi
 from local_sagemaker.core.records import Record
+from local_sagemaker.core.s3_input import DataError
 from local_sagemaker.hosting import worker
 from local_sagemaker.hosting.endpoint_run import MAX_RESTARTS, EndpointRun
-from local_sagemaker.hosting.model import Container, ModelDataError, fetch
+from local_sagemaker.hosting.model import Container, fetch
 from local_sagemaker.hosting.runtime.__main__ import load
 from local_sagemaker.hosting.runtime.http import CannotLoad
 from local_sagemaker.protocol.bodies import RequestBody
@@ -83,7 +84,7 @@ DATA = {
 def test_an_archive_that_is_none(served, tmp_path, name):
     data, why = DATA[name]
     uri = served.emulator.put(f"models/{name}.tar.gz", data)
-    with pytest.raises(ModelDataError, match=why):
+    with pytest.raises(DataError, match=why):
         fetch(served.emulator.aws(), Container("x", "", uri, {}), "us-east-1", tmp_path / "a" / "b")
     assert not list(tmp_path.rglob("outside.txt"))
 

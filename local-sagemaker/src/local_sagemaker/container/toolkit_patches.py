@@ -15,6 +15,7 @@ import tarfile
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 from sagemaker_training import (
     _entry_point_type,
@@ -49,8 +50,6 @@ TENSORFLOW_ERRORS = [
     "UnknownError",
     "XlaRuntimeError",
 ]
-
-
 UNPACKED_LIMIT = 4 * 1024**3  # bytes of a source_dir, unpacked
 # Seconds that a script's own children may go on writing after it has ended.
 AFTER_THE_END = 2.0
@@ -202,17 +201,11 @@ def constraints(text: str) -> list[str]:
         if name not in named:
             lines.append(f"{name}=={version}")
         if name == "torch" and version.endswith("+cpu") and "torch" not in named:
-            lines += _beside(version)
+            # The builds of PyTorch's own packages that fit a torch without CUDA; others do not
+            # load. torch 2.13.0 has torchaudio 2.13.0 and torchvision 0.28.0: they go together.
+            _, minor, patch = version.removesuffix("+cpu").split(".")
+            lines += [f"torchvision==0.{int(minor) + 15}.{patch}+cpu", f"torchaudio=={version}"]
     return lines
-
-
-def _beside(version: str) -> list[str]:
-    """The builds of PyTorch's own packages that fit a torch without CUDA; others do not load.
-
-    torch 2.13.0 has torchaudio 2.13.0 and torchvision 0.28.0: the numbers go together.
-    """
-    _, minor, patch = version.removesuffix("+cpu").split(".")
-    return [f"torchvision==0.{int(minor) + 15}.{patch}+cpu", f"torchaudio=={version}"]
 
 
 def constrained(install: Callable) -> Callable:
@@ -221,23 +214,18 @@ def constrained(install: Callable) -> Callable:
     def run(path: str, capture_error: bool = False) -> None:
         file = Path(path, "requirements.txt")
         lines = constraints(file.read_text(errors="replace") if file.is_file() else "")
-        before = dict(os.environ)
         with tempfile.TemporaryDirectory() as folder:
             constraints_file, log = Path(folder, "constraints.txt"), Path(folder, "log")
             constraints_file.write_text("\n".join(lines))
-            previous = before.get("PIP_CONSTRAINT")
-            os.environ["PIP_CONSTRAINT"] = " ".join(filter(None, [previous, str(constraints_file)]))
-            os.environ["PIP_LOG"] = str(log)
-            try:
-                install(path, capture_error)
-            except (errors.InstallRequirementsError, errors.InstallModuleError) as error:
-                # The toolkit looks for lines that name an error class of Python's, and pip's don't.
-                text = log.read_text(errors="replace") if log.is_file() else ""
-                error.output = error.output or "\n".join(dict.fromkeys(PIP_ERROR.findall(text)))
-                raise
-            finally:
-                for name in ("PIP_CONSTRAINT", "PIP_LOG"):
-                    os.environ.pop(name)
-                    os.environ.update({name: before[name]} if name in before else {})
+            previous = os.environ.get("PIP_CONSTRAINT")
+            every = " ".join(filter(None, [previous, str(constraints_file)]))
+            with mock.patch.dict(os.environ, PIP_CONSTRAINT=every, PIP_LOG=str(log)):
+                try:
+                    install(path, capture_error)
+                except (errors.InstallRequirementsError, errors.InstallModuleError) as error:
+                    # The toolkit looks for names of Python's error classes, and pip has none.
+                    text = log.read_text(errors="replace") if log.is_file() else ""
+                    error.output = error.output or "\n".join(dict.fromkeys(PIP_ERROR.findall(text)))
+                    raise
 
     return run

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from local_sagemaker.core import records
 from local_sagemaker.core.aws import LocalAws
 from local_sagemaker.core.records import Record
+from local_sagemaker.core.s3_input import DataError
 from local_sagemaker.hosting import model, worker
-from local_sagemaker.hosting.model import ModelDataError
 from local_sagemaker.storage.files import remove
 
 LOG = logging.getLogger(__name__)
@@ -22,10 +22,6 @@ START_SECONDS = 480  # unless the variant has a ContainerStartupHealthCheckTimeo
 INVOCATION_SECONDS = 60.0
 MAX_RESTARTS = 5
 LONG_ENOUGH = 60.0  # a worker that ran for so long is no part of a series of crashes
-
-
-class NotServing(Exception):
-    """The endpoint has no worker that could answer."""
 
 
 class EndpointRun(worker.WorkerRun):
@@ -41,28 +37,25 @@ class EndpointRun(worker.WorkerRun):
         self.settled = threading.Event()  # it is no longer being created
 
     def ask(self, body: bytes, headers: Mapping[str, str]) -> worker.Answer:
-        """Have the worker answer. Raises NotServing, worker.TooSlow or worker.Gone."""
+        """Have the worker answer. Raises worker.NotTaken (there is none), TooSlow or Gone."""
         deadline = time.monotonic() + self.seconds
         while True:
             left = max(0.1, deadline - time.monotonic())
             if not self.ready.wait(left) or self.stopping.is_set() or self.worker is None:
-                raise NotServing(self.record.name)
+                raise worker.NotTaken(self.record.name)
+            running = self.worker
             try:
-                return self._ask(self.worker, body, headers, left)
+                return running.ask(body, headers, left)
             except worker.NotTaken:  # it ended a moment ago, and the next is on its way
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.05)
-
-    def _ask(self, running: worker.Worker, body: bytes, headers: Mapping[str, str], seconds: float):
-        try:
-            return running.ask(body, headers, seconds)
-        except worker.TooSlow:
-            if (self.directory / "model" / "code").is_dir():
-                # Its functions run one at a time: one that hangs would hold up those after it.
-                self.log.log(f"no answer within {self.seconds:g} s: the worker is started again")
-                running.kill()
-            raise
+            except worker.TooSlow:
+                if (self.directory / "model" / "code").is_dir():
+                    # Its functions run one at a time: one that hangs holds up those after it.
+                    self.log.log(f"no answer within {left:g} s: the worker is started again")
+                    running.kill()
+                raise
 
     def end(self) -> None:
         """End the worker, and wait until nothing is left of it."""
@@ -73,7 +66,7 @@ class EndpointRun(worker.WorkerRun):
         try:
             self._fetch()
             self._keep_serving()
-        except ModelDataError as error:
+        except DataError as error:
             self._fail(str(error))
         except Exception as error:
             self._fail(records.internal(self.record.name, error))

@@ -10,26 +10,18 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from local_sagemaker.core import records, s3_input
+from local_sagemaker.core import records
 from local_sagemaker.core.aws import AWS_ERRORS, LocalAws, split_uri
 from local_sagemaker.core.records import FILE, Record
+from local_sagemaker.core.s3_input import DataError, objects_from
 from local_sagemaker.hosting import model, worker
 from local_sagemaker.hosting.endpoint_run import START_SECONDS
-from local_sagemaker.hosting.model import ModelDataError
 from local_sagemaker.storage.files import empty
 
 GROUP = "/aws/sagemaker/TransformJobs"
 DEFAULT_MB = 6  # CreateTransformJob in botocore's model of SageMaker, read 2026-11-21
 MEGABYTE = 1024 * 1024
 DEFAULT_SECONDS = 600  # of one answer: ModelClientConfig in the same model
-
-
-class TransformError(Exception):
-    """Why a job failed; the message becomes its FailureReason."""
-
-
-class TooLarge(Exception):
-    """A record that is over the limit for one request."""
 
 
 class TransformRun(worker.WorkerRun):
@@ -52,7 +44,7 @@ class TransformRun(worker.WorkerRun):
             self._phases()
         except worker.StartError as error:
             reason = f"AlgorithmError: the model did not pass the ping health check {error}"
-        except (TransformError, ModelDataError, s3_input.DataError) as error:
+        except DataError as error:
             reason = str(error)
         except Exception as error:
             reason = records.internal(self.record.name, error)
@@ -67,9 +59,9 @@ class TransformRun(worker.WorkerRun):
     def _phases(self) -> None:
         model.fetch(self.aws, self.container, self.region, self.directory / "model")
         source = self.input["DataSource"]["S3DataSource"]
-        objects = s3_input.objects_from(self.aws, source, self.region)
+        objects = objects_from(self.aws, source, self.region)
         if not objects:
-            raise TransformError(f"ClientError: No S3 objects found under {source['S3Uri']}.")
+            raise DataError(f"ClientError: No S3 objects found under {source['S3Uri']}.")
         if not self.start_worker(START_SECONDS, self._batch_variables()):
             return
         with self.record.lock:  # it may be Stopping by now
@@ -77,7 +69,7 @@ class TransformRun(worker.WorkerRun):
         failed = [error for entry in objects if (error := self._object(*entry))]
         if failed and not self.stopping.is_set():
             rest = f" ({len(failed)} objects failed; this is the first.)" if failed[1:] else ""
-            raise TransformError(failed[0] + rest)
+            raise DataError(failed[0] + rest)
 
     def _batch_variables(self) -> dict[str, str]:
         # As the sagemaker SDK's own local mode sets them: sagemaker/local/entities.py of 2.257.7.
@@ -93,24 +85,23 @@ class TransformRun(worker.WorkerRun):
         source, result = self.directory / "in", self.directory / "out"
         try:
             self.aws.client("s3", self.region).download_file(bucket, key, str(source))
-            self._unzip(source)
+            if self.input.get("CompressionType") == "Gzip":
+                plain = self.directory / "plain"
+                with gzip.open(source) as packed, plain.open("wb") as stream:
+                    shutil.copyfileobj(packed, stream)
+                plain.replace(source)
             with result.open("wb") as stream:
                 for body in self._answers(source, f"s3://{bucket}/{key}"):
                     stream.write(body)
                     if self.output.get("AssembleWith") == "Line":
                         stream.write(b"\n")
-        except (TransformError, TooLarge, *AWS_ERRORS, OSError, EOFError) as error:
-            return str(error) if isinstance(error, TransformError) else f"ClientError: {error}"
+        except DataError as error:
+            return str(error)
+        except (*AWS_ERRORS, OSError, EOFError) as error:
+            return f"ClientError: {error}"
         target, prefix = split_uri(self.output["S3OutputPath"].rstrip("/") + "/")
         self.aws.client("s3", self.region).upload_file(str(result), target, f"{prefix}{path}.out")
         return None
-
-    def _unzip(self, path: Path) -> None:
-        if self.input.get("CompressionType") == "Gzip":
-            plain = path.with_name("plain")
-            with gzip.open(path) as packed, plain.open("wb") as stream:
-                shutil.copyfileobj(packed, stream)
-            plain.replace(path)
 
     def _answers(self, path: Path, uri: str) -> Iterator[bytes]:
         """The answers to a file's payloads, in their order; so many are asked at once."""
@@ -119,7 +110,7 @@ class TransformRun(worker.WorkerRun):
         with ThreadPoolExecutor(self.concurrent) as pool:
             for payload in payloads(path, lines, self.several, self.megabytes * MEGABYTE):
                 if self.stopping.is_set():
-                    raise TransformError("stopped")
+                    raise DataError("stopped")
                 pending.append(pool.submit(self._ask, payload, uri))
                 if len(pending) > self.concurrent:
                     yield pending.popleft().result()
@@ -136,11 +127,11 @@ class TransformRun(worker.WorkerRun):
         try:
             answer = self.worker.ask(payload, {k: v for k, v in headers.items() if v}, seconds)
         except (worker.TooSlow, worker.Gone) as error:
-            raise TransformError(f"AlgorithmError: {uri}: {error}") from error
+            raise DataError(f"AlgorithmError: {uri}: {error}") from error
         if answer.status != 200:
             message = answer.body.decode("utf-8", "replace")
             self.log.log(f"{uri}: Bad HTTP status received from algorithm: {answer.status}")
-            raise TransformError(
+            raise DataError(
                 f"AlgorithmError: {uri}: Bad HTTP status received from algorithm: "
                 f"{answer.status}: {message}"
             )
@@ -155,8 +146,10 @@ def clean(directory: Path) -> None:
 def payloads(path: Path, lines: bool, several: bool, limit: int) -> Iterator[bytes]:
     """The payloads of a file, in its order.
 
-    lines: split it at line ends (SplitType Line). several: as many records in a payload as the
-    limit allows (BatchStrategy MultiRecord). limit: bytes; 0 for none. Raises TooLarge.
+    lines: split it at line ends (SplitType Line). several: as many of its lines in a payload as the
+    limit allows, but no empty one (BatchStrategy MultiRecord). limit: bytes; 0 for none.
+
+    Raises DataError.
     """
     if not lines:
         whole = path.read_bytes()
@@ -165,28 +158,21 @@ def payloads(path: Path, lines: bool, several: bool, limit: int) -> Iterator[byt
         return
     batch: list[bytes] = []
     size = 0
-    for number, record in enumerate(_records(path), 1):
-        _check(record, limit, f"record {number} of {path.name}")
-        if batch and (not several or (limit and size + 1 + len(record) > limit)):
-            yield b"\n".join(batch)
-            batch, size = [], 0
-        batch.append(record)
-        size += len(record) + (len(batch) > 1)
+    with path.open("rb") as stream:
+        for number, line in enumerate(filter(None, (line.rstrip(b"\r\n") for line in stream)), 1):
+            _check(line, limit, f"record {number} of {path.name}")
+            if batch and (not several or (limit and size + 1 + len(line) > limit)):
+                yield b"\n".join(batch)
+                batch, size = [], 0
+            batch.append(line)
+            size += len(line) + (len(batch) > 1)
     if batch:
         yield b"\n".join(batch)
 
 
-def _records(path: Path) -> Iterator[bytes]:
-    """The lines of a file without their ends. An empty line is no record."""
-    with path.open("rb") as stream:
-        for line in stream:
-            if record := line.rstrip(b"\r\n"):
-                yield record
-
-
 def _check(payload: bytes, limit: int, label: str) -> None:
     if limit and len(payload) > limit:
-        raise TooLarge(
-            f"{label} has {len(payload)} bytes; MaxPayloadInMB allows {limit}. Split the input "
-            "(SplitType Line), or raise MaxPayloadInMB."
+        raise DataError(
+            f"ClientError: {label} has {len(payload)} bytes; MaxPayloadInMB allows {limit}. Split "
+            "the input (SplitType Line), or raise MaxPayloadInMB."
         )

@@ -232,14 +232,14 @@ def _delete_stack(moto_delete: Callable, self: Any) -> None:
     self.last_state = last_state
 
 
-@patch(Stack, "outputs")
-def _outputs(moto_outputs: Callable, self: Any) -> Any:
-    return self.last_state["outputs"] if hasattr(self, "last_state") else moto_outputs(self)
+def _of_last_state(name: str) -> None:
+    @patch(Stack, name)
+    def get(moto_get: Callable, self: Any) -> Any:
+        return self.last_state[name] if hasattr(self, "last_state") else moto_get(self)
 
 
-@patch(Stack, "exports")
-def _exports(moto_exports: Callable, self: Any) -> Any:
-    return self.last_state["exports"] if hasattr(self, "last_state") else moto_exports(self)
+_of_last_state("outputs")
+_of_last_state("exports")
 
 
 @patch(Stack, "stack_resources")

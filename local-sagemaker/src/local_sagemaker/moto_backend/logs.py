@@ -73,13 +73,6 @@ class Journal:
         with self.lock:
             return self.database.execute(sql, (stream, start or 0, end or 2**62)).fetchall()
 
-    def keep_only(self, streams: set[str]) -> None:
-        """Remove the events of streams that are deleted."""
-        with self.lock:
-            rows = self.database.execute("SELECT DISTINCT stream FROM events").fetchall()
-            for stream in {stream for (stream,) in rows} - streams:
-                self.database.execute("DELETE FROM events WHERE stream=?", (stream,))
-
     def metrics_of(self, backend: CloudWatchBackend) -> StoredMetrics:
         owner = f"{backend.account_id}/{backend.region_name}"
         with self.lock:
@@ -106,7 +99,7 @@ def close_journal() -> None:
 
 
 def forget_deleted_streams() -> None:
-    """Called once moto's state is restored."""
+    """Remove the events of streams that are deleted. Called once moto's state is restored."""
     streams = {
         stream.id
         for regions in moto_logs.logs_backends.values()
@@ -115,7 +108,11 @@ def forget_deleted_streams() -> None:
         for stream in group.streams.values()
         if isinstance(stream, StoredLogStream)
     }
-    _open().keep_only(streams)
+    journal = _open()
+    with journal.lock:
+        rows = journal.database.execute("SELECT DISTINCT stream FROM events").fetchall()
+        for stream in {stream for (stream,) in rows} - streams:
+            journal.database.execute("DELETE FROM events WHERE stream=?", (stream,))
 
 
 def _open() -> Journal:

@@ -71,6 +71,10 @@ class Stored:
     key: str
     number: int
 
+    @property
+    def quoted_etag(self) -> str:
+        return f'"{self.etag}"'
+
 
 @dataclasses.dataclass(frozen=True)
 class Upload:

@@ -30,7 +30,7 @@ from local_sagemaker.api.runtime import RuntimeApi, endpoint_of
 from local_sagemaker.moto_backend.iam import make_owner_role
 from local_sagemaker.moto_backend.state import MotoState
 from local_sagemaker.protocol import signatures
-from local_sagemaker.protocol.bodies import BAD_URI, json_object, whole_body
+from local_sagemaker.protocol.bodies import json_object, whole_body
 from local_sagemaker.protocol.errors import AwsError, disk_trouble, unknown_operation, validation
 from local_sagemaker.protocol.responses import (
     Response,
@@ -148,8 +148,6 @@ class Emulator:
             return error_response(_as_aws_error(error, request), request, call.service)
 
     def check_address(self, call: Call) -> None:
-        if reason := call.request.environ.get(BAD_URI):
-            raise AwsError("InvalidURI", f"The request's address is invalid: {reason}")
         web_pages.refuse(call.request)
 
     def authenticate(self, call: Call) -> None:
@@ -200,26 +198,20 @@ class Emulator:
             raise AwsError("AccessDenied", NOT_ALLOWED[action], 403)
         environ = call.request.environ
         if call.request.method in ("GET", "HEAD") or action in JOURNALED or READING.match(action):
-            response = self._ask_moto(environ)
+            response = Response(*run_wsgi_app(self.moto, environ, buffered=True))
         else:
             with self.state.lock:
-                response = self._ask_moto(environ)
+                response = Response(*run_wsgi_app(self.moto, environ, buffered=True))
                 if response.status_code < 400:
                     self.state.changed()
                     self.state.save()  # before the client is answered
         check_error_format(response, call.request)
-        if (
-            call.service == "sagemaker"
-            and action.startswith("Describe")
-            and response.status_code < 300
-        ):
+        described = call.service == "sagemaker" and action.startswith("Describe")
+        if described and response.status_code < 300:
             # moto says {} for what was not given, AWS nothing: the SDK 3 cannot read an empty one.
             members = json.loads(response.get_data())
             return json_response({k: v for k, v in members.items() if v not in ({}, [])})
         return response
-
-    def _ask_moto(self, environ: dict) -> Response:
-        return Response(*run_wsgi_app(self.moto, environ, buffered=True))
 
 
 def _as_aws_error(error: Exception, request: Request) -> AwsError:

@@ -13,7 +13,7 @@ from pathlib import Path
 from botocore.exceptions import BotoCoreError, ClientError
 
 from local_sagemaker.core.aws import AWS_ERRORS, LocalAws, split_uri
-from local_sagemaker.core.s3_input import KINDS, DataError, inside, objects_from
+from local_sagemaker.core.s3_input import KINDS, download, inside, objects_from
 from local_sagemaker.protocol.errors import validation
 
 SOURCE = "sourcedir.tar.gz"  # container/toolkit_patches.py looks for it
@@ -84,7 +84,7 @@ def fetch(aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> 
                 if number and not sharded:
                     shutil.copyfile(inside(first, path, key), place)
                 else:
-                    _download(aws, region, bucket, key, place)
+                    download(aws, region, bucket, key, place, "Data download failed:")
 
 
 def fetch_source(aws: LocalAws, request: dict, region: str, folders: list[Path]) -> None:
@@ -98,13 +98,3 @@ def fetch_source(aws: LocalAws, request: dict, region: str, folders: list[Path])
         aws.client("s3", region).download_file(bucket, key, str(first))
         for folder in folders[1:]:
             shutil.copyfile(first, folder / SOURCE)
-
-
-def _download(aws: LocalAws, region: str, bucket: str, key: str, path: Path) -> None:
-    where = f"Data download failed: s3://{bucket}/{key}"
-    try:
-        aws.client("s3", region).download_file(bucket, key, str(path))
-    except ClientError as error:
-        raise DataError(f"{where}: {error.response['Error']['Message']}") from error
-    except (BotoCoreError, OSError) as error:
-        raise DataError(f"{where}: {error}") from error
