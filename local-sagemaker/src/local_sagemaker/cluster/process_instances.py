@@ -15,8 +15,8 @@ import psutil
 
 from local_sagemaker.cluster import linux
 from local_sagemaker.cluster.event_loop import Instance, Loop, emit, emit_note
-from local_sagemaker.cluster.orphans import JOB_ENV, kill, kill_orphans, members
-from local_sagemaker.cluster.spec import ClusterSpec, Host
+from local_sagemaker.cluster.orphans import kill, kill_orphans, members
+from local_sagemaker.cluster.spec import JOB_ENV, ClusterSpec, Host
 
 UNLIMITED = "links are wide: instances are plain processes here and share the loopback"
 OPEN = "instances are plain processes here and reach each other; on AWS they would not"

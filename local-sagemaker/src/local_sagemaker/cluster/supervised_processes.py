@@ -15,8 +15,7 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 
-from local_sagemaker.cluster.orphans import HOST_ENV, JOB_ENV
-from local_sagemaker.cluster.spec import PROCESSES, ClusterSpec, Host
+from local_sagemaker.cluster.spec import HOST_ENV, JOB_ENV, PROCESSES, ClusterSpec, Host
 
 GRACE_SECONDS = 5.0  # between SIGTERM and SIGKILL
 

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import urllib3
 
-from local_sagemaker.cluster.orphans import HOST_ENV, JOB_ENV
-from local_sagemaker.cluster.spec import PROCESSES, ClusterSpec, Host
+from local_sagemaker.cluster.spec import HOST_ENV, JOB_ENV, PROCESSES, ClusterSpec, Host
 from local_sagemaker.cluster.supervised_processes import SupervisorProcess
 from local_sagemaker.core.aws import PACKAGES, LocalAws, base_environment
 from local_sagemaker.core.log_stream import StreamLog

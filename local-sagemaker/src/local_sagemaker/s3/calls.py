@@ -22,7 +22,7 @@ from local_sagemaker.protocol.errors import AwsError
 from local_sagemaker.s3 import listing
 from local_sagemaker.s3.blobs import Body, Segment
 from local_sagemaker.s3.listing import OWNER, Members, get_bucket, modified
-from local_sagemaker.s3.store import NULL, ObjectStore, Stored, Upload
+from local_sagemaker.s3.store import NULL, ObjectStore, Stored
 
 MAX_OBJECT = 5 * 1024**3  # bytes; S3's limit for one PUT, and for one part
 MIN_PART = 5 * 1024**2  # bytes; of every part but the last
@@ -261,13 +261,13 @@ class ObjectCalls:
             bucket = get_bucket(request)
             self._check_new(request)
             begun = self.store.begin_upload(bucket.name, request["Key"], _fields(request))
-        result = {"Bucket": bucket.name, "Key": begun.key, "UploadId": begun.id}
-        return result | {name: begun.fields.get(name) for name in ENCRYPTION}
+        result = {"Bucket": bucket.name, "Key": request["Key"], "UploadId": begun.key}
+        return result | {name: begun.fields["fields"].get(name) for name in ENCRYPTION}
 
-    def _upload(self, request: Members) -> Upload:
+    def _upload(self, request: Members) -> Stored:
         get_bucket(request)
-        upload = self.store.upload(request["UploadId"])
-        if upload is None or (upload.bucket, upload.key) != (request["Bucket"], request["Key"]):
+        upload, named = self.store.upload(request["UploadId"]), (request["Bucket"], request["Key"])
+        if upload is None or (upload.fields["bucket"], upload.fields["key"]) != named:
             raise AwsError(
                 "NoSuchUpload",
                 "The specified upload does not exist. The upload ID may be invalid, or the "
@@ -315,7 +315,7 @@ class ObjectCalls:
         try:
             with self.store.lock:
                 upload = self._upload(request)
-                return self.store.put_part(upload.id, request["PartNumber"], segment, etag)
+                return self.store.put_part(upload.key, request["PartNumber"], segment, etag)
         except BaseException:
             self.store.blobs.remove([segment])
             raise
@@ -329,12 +329,13 @@ class ObjectCalls:
             digests = b"".join(bytes.fromhex(part.etag) for part in parts)
             etag = f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(parts)}"
             segments = [segment for part in parts for segment in part.segments]
-            stored = self._store(request, segments, etag, upload.fields, upload=upload.id)
-        location = f"/{upload.bucket}/{quote(upload.key)}"
-        result = {"Bucket": upload.bucket, "Key": upload.key, "Location": location}
+            fields = upload.fields["fields"]
+            stored = self._store(request, segments, etag, fields, upload=upload.key)
+        bucket, key = request["Bucket"], request["Key"]
+        result = {"Bucket": bucket, "Key": key, "Location": f"/{bucket}/{quote(key)}"}
         return _put_result(stored) | result
 
-    def _chosen_parts(self, upload: Upload, chosen: list[Members]) -> list[Stored]:
+    def _chosen_parts(self, upload: Stored, chosen: list[Members]) -> list[Stored]:
         if not chosen:
             raise _malformed("an upload is completed with at least one part.")
         numbers = [part["PartNumber"] for part in chosen]
@@ -344,7 +345,7 @@ class ObjectCalls:
                 "The list of parts was not in ascending order. Parts list must be specified in "
                 "order by part number.",
             )
-        uploaded = {part.number: part for part in self.store.parts(upload.id)}
+        uploaded = {int(part.key): part for part in self.store.parts(upload.key)}
         parts = []
         for item in chosen:
             part = uploaded.get(item["PartNumber"])
@@ -364,28 +365,28 @@ class ObjectCalls:
 
     def abort_upload(self, request: Members) -> Members:
         with self.store.lock:
-            self.store.end_upload(self._upload(request).id)
+            self.store.end_upload(self._upload(request).key)
         return {}
 
     def list_parts(self, request: Members) -> Members:
         """All of them, in one page."""
         upload = self._upload(request)
         return {
-            "Bucket": upload.bucket,
-            "Key": upload.key,
-            "UploadId": upload.id,
+            "Bucket": request["Bucket"],
+            "Key": request["Key"],
+            "UploadId": upload.key,
             "MaxParts": MAX_PARTS,
             "IsTruncated": False,
             "StorageClass": "STANDARD",
             "Owner": OWNER,
             "Parts": [
                 {
-                    "PartNumber": part.number,
+                    "PartNumber": int(part.key),
                     "ETag": part.quoted_etag,
                     "Size": part.size,
                     "LastModified": modified(part),
                 }
-                for part in self.store.parts(upload.id)
+                for part in self.store.parts(upload.key)
             ],
         }
 
@@ -401,9 +402,9 @@ class ObjectCalls:
             "EncodingType": request.get("EncodingType"),
             "Uploads": [
                 {
-                    "Key": encode(upload.key),
-                    "UploadId": upload.id,
-                    "Initiated": datetime.datetime.fromtimestamp(upload.started, datetime.UTC),
+                    "Key": encode(upload.fields["key"]),
+                    "UploadId": upload.key,
+                    "Initiated": modified(upload),
                     "StorageClass": "STANDARD",
                     "Owner": OWNER,
                 }

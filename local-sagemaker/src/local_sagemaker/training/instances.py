@@ -12,8 +12,7 @@ from pathlib import Path
 
 from local_sagemaker.cluster import relay
 from local_sagemaker.cluster.mounts import HOME
-from local_sagemaker.cluster.orphans import HOST_ENV, JOB_ENV
-from local_sagemaker.cluster.spec import NAMESPACES, Connectivity, Host
+from local_sagemaker.cluster.spec import HOST_ENV, JOB_ENV, NAMESPACES, Connectivity, Host
 from local_sagemaker.core.aws import PACKAGES, SDK_DEFAULTS, LocalAws, base_environment
 from local_sagemaker.training import instance_types
 from local_sagemaker.training.job_record import JobRecord

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from local_sagemaker.cluster.bandwidth import UNLIMITED, Bandwidth, parse
+from local_sagemaker.cluster.bandwidth import BY_TYPE, UNLIMITED, Bandwidth, parse
 from local_sagemaker.protocol.errors import validation
 from local_sagemaker.storage.files import replace
 from local_sagemaker.training import instance_types
@@ -32,6 +32,8 @@ def write_setting(state: Path, between: str, latency: str | None = None) -> None
     between: "200mbit" (kbit, mbit or gbit), "wide", or "by-type" (what the job's instance type
     has on AWS, scaled down). latency: one way, such as "1ms", where the kernel can delay.
     """
+    if latency is not None and between in (UNLIMITED, BY_TYPE):
+        raise ValueError(f"A latency goes with a rate such as 200mbit, not with '{between}'.")
     words = between if latency is None else f"{between} {latency}"
     parse(words)
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
