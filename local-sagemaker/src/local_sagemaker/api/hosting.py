@@ -9,12 +9,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 
-from botocore.exceptions import ClientError
 from moto.core import DEFAULT_ACCOUNT_ID
+from moto.sagemaker.exceptions import ValidationError
 
 from local_sagemaker.api import listing
 from local_sagemaker.cluster.orphans import kill_orphans
-from local_sagemaker.core.aws import LocalAws, name_in
+from local_sagemaker.core.aws import name_in
 from local_sagemaker.core.records import Record, Registry
 from local_sagemaker.hosting import model
 from local_sagemaker.hosting.endpoint_run import EndpointRun
@@ -63,16 +63,15 @@ class Endpoints(Registry):
 
     def create_model(self, request: dict, region: str) -> None:
         """Checked alone: moto takes a name twice, and AWS does not."""
-        name, client = request["ModelName"], self.aws.client("sagemaker", region)
-        if _exists(lambda: client.describe_model(ModelName=name)):
-            raise validation(
-                f'Cannot create already existing model "{_arn(region, "model", name)}".'
-            )
+        name = request["ModelName"]
+        if name in model.moto_sagemaker(region)._models:
+            arn = _arn(region, "model", name)
+            raise validation(f'Cannot create already existing model "{arn}".')
 
     def create_config(self, request: dict, region: str) -> None:
         """Checked alone, as in create_model."""
-        name, client = request["EndpointConfigName"], self.aws.client("sagemaker", region)
-        if _exists(lambda: client.describe_endpoint_config(EndpointConfigName=name)):
+        name = request["EndpointConfigName"]
+        if name in model.moto_sagemaker(region).endpoint_configs:
             arn = _arn(region, "endpoint-config", name)
             # AWS's words: https://github.com/awslabs/spot-tagging-bot-for-digital-assets/issues/2
             raise validation(f'Cannot create already existing endpoint configuration "{arn}".')
@@ -80,9 +79,13 @@ class Endpoints(Registry):
     def create(self, request: dict, region: str) -> dict:
         name = request["EndpointName"]
         key, arn = name_in(region, name), _arn(region, "endpoint", name)
-        config = _config(self.aws, request["EndpointConfigName"], region)
+        try:
+            kept = model.moto_sagemaker(region)
+            config = kept.describe_endpoint_config(request["EndpointConfigName"])
+        except ValidationError as error:
+            raise validation(error.message) from error
         variant = _variant(config)
-        container = model.container(self.aws, variant["ModelName"], region)
+        container = model.container(variant["ModelName"], region)
         # CloudWatch's stream of a variant: <variant>/<instance id>
         stream = f"{variant['VariantName']}/i-{uuid.uuid4().hex[:17]}"
         fields = {"name": name, "arn": arn, "region": region, "stream": stream}
@@ -157,14 +160,6 @@ def _summary(record: Record) -> dict:
     }
 
 
-def _config(aws: LocalAws, name: str, region: str) -> dict:
-    try:
-        client = aws.client("sagemaker", region)
-        return client.describe_endpoint_config(EndpointConfigName=name)
-    except ClientError as error:
-        raise validation(error.response["Error"]["Message"]) from error
-
-
 def _variant(config: dict) -> dict:
     """The one variant of a configuration. Raises AwsError for what is not offered here."""
     variants, capture = config["ProductionVariants"], config.get("DataCaptureConfig") or {}
@@ -178,14 +173,6 @@ def _variant(config: dict) -> dict:
     if feature:
         raise validation(f"The emulator does not offer {feature}.")
     return variants[0]
-
-
-def _exists(describe: Callable[[], dict]) -> bool:
-    try:
-        describe()
-        return True
-    except ClientError:
-        return False
 
 
 def _arn(region: str, kind: str, name: str) -> str:

@@ -209,33 +209,14 @@ def _check(request: dict, isolation: str) -> None:
         if not request.get(name):
             raise validation(f"CreateTrainingJob needs {name}.")
     if algorithm.get("ContainerEntrypoint"):
-        _check_own_command(isolation)
-    else:
-        _check_script_mode(request.get("HyperParameters", {}), algorithm)
-
-
-def _check_offered(request: dict) -> None:
-    """Refuse what would otherwise be ignored silently."""
-    for member, instead in NOT_OFFERED.items():
-        if request.get(member):
-            raise validation(f"{member}: the emulator does not offer that; {instead}.")
-    if request.get("DebugHookConfig", {}).get("CollectionConfigurations"):
-        raise validation(
-            "DebugHookConfig has CollectionConfigurations, and nothing here saves tensors: write "
-            "what you want to see with TensorBoard (TensorBoardOutputConfig)."
-        )
-
-
-def _check_own_command(isolation: str) -> None:
-    if isolation != NAMESPACES:
-        raise validation(
-            "AlgorithmSpecification has a ContainerEntrypoint. Such a command finds its files "
-            "under /opt/ml, which instances have of their own only where Linux namespaces can "
-            "be made; `local-sagemaker status` says why they cannot be here."
-        )
-
-
-def _check_script_mode(hyperparameters: dict, algorithm: dict) -> None:
+        if isolation != NAMESPACES:
+            raise validation(
+                "AlgorithmSpecification has a ContainerEntrypoint. Such a command finds its files "
+                "under /opt/ml, which instances have of their own only where Linux namespaces can "
+                "be made; `local-sagemaker status` says why they cannot be here."
+            )
+        return
+    hyperparameters = request.get("HyperParameters", {})
     if algorithm.get("ContainerArguments"):
         raise validation(
             "AlgorithmSpecification has ContainerArguments and no ContainerEntrypoint. They would "
@@ -250,6 +231,18 @@ def _check_script_mode(hyperparameters: dict, algorithm: dict) -> None:
         )
     if hyperparameters.get("sagemaker_submit_directory") is None:
         raise validation("HyperParameters has no sagemaker_submit_directory: where is the script?")
+
+
+def _check_offered(request: dict) -> None:
+    """Refuse what would otherwise be ignored silently."""
+    for member, instead in NOT_OFFERED.items():
+        if request.get(member):
+            raise validation(f"{member}: the emulator does not offer that; {instead}.")
+    if request.get("DebugHookConfig", {}).get("CollectionConfigurations"):
+        raise validation(
+            "DebugHookConfig has CollectionConfigurations, and nothing here saves tensors: write "
+            "what you want to see with TensorBoard (TensorBoardOutputConfig)."
+        )
 
 
 def description(record: JobRecord) -> dict:

@@ -46,7 +46,7 @@ class TransformJobs(Registry):
 
     def create(self, request: dict, region: str) -> dict:
         _check(request)
-        container = model.container(self.aws, request["ModelName"], region)
+        container = model.container(request["ModelName"], region)
         name = request["TransformJobName"]
         key = name_in(region, name)
         arn = f"arn:aws:sagemaker:{region}:{DEFAULT_ACCOUNT_ID}:transform-job/{name.lower()}"

@@ -80,7 +80,12 @@ def _job_init(spec: ClusterSpec, relay_socket: socket.socket) -> int:
     relay.open_listeners(relay_socket, spec.connectivity)
     instances = [_start(spec, host) for host in spec.hosts]
     _close_ports(spec)
-    shaped = _shape_ports(spec)
+    shaped = False  # whether what each instance sends is to be limited, too
+    if spec.bandwidth:
+        ports = [host.bridge_port for host in spec.hosts]
+        shaped, notes = bandwidth.shape_ports(ports, spec.bandwidth)
+        for note in notes:
+            emit_note(spec.hosts[0].name, note)
     for instance, go in instances:
         os.write(go, GO_SHAPED if shaped else GO)
         os.close(go)
@@ -115,17 +120,6 @@ def _close_eth0(spec: ClusterSpec, host: Host) -> None:
         others = [other.address for other in spec.hosts if other.name != host.name]
         entry = f"lladdr {NOBODY} dev eth0 nud permanent"
         linux.batch("ip", [f"neigh replace {address} {entry}" for address in others])
-
-
-def _shape_ports(spec: ClusterSpec) -> bool:
-    """Limit what each instance receives; whether what it sends is to be limited, too."""
-    if spec.bandwidth is None:
-        return False
-    ports = [host.bridge_port for host in spec.hosts]
-    shaped, notes = bandwidth.shape_ports(ports, spec.bandwidth)
-    for note in notes:
-        emit_note(spec.hosts[0].name, note)
-    return shaped
 
 
 def _start(spec: ClusterSpec, host: Host) -> tuple[Instance, int]:

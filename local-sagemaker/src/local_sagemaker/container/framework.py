@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 from sagemaker_training import (
     entry_point,
@@ -124,19 +125,15 @@ def _mpi(env: environment.Environment) -> None:
     _run(env, _runner(env, runner.MPIRunnerType))
 
 
-def _smddp(env: environment.Environment) -> None:
-    _run(env, _runner(env, runner.SMDataParallelRunnerType, _processes_per_host()))
-
-
-def _torchrun(env: environment.Environment) -> None:
-    _run(env, _runner(env, runner.TorchDistributedRunnerType, _processes_per_host()))
-
-
-def _processes_per_host() -> dict:
+def _for_each_gpu(kind: object, env: environment.Environment) -> None:
     """The toolkit starts one process per GPU. This machine need not have the GPUs of the instance
     type that was asked for: the number of processes stays the request's."""
     gpus = int(os.environ.get("LOCAL_SAGEMAKER_GPUS", "0"))
-    return {params.MPI_PROCESSES_PER_HOST: gpus or None}
+    _run(env, _runner(env, kind, {params.MPI_PROCESSES_PER_HOST: gpus or None}))
+
+
+_torchrun = partial(_for_each_gpu, runner.TorchDistributedRunnerType)
+_smddp = partial(_for_each_gpu, runner.SMDataParallelRunnerType)
 
 
 def _runner(env: environment.Environment, kind: object, options: dict | None = None) -> object:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import dataclasses
 import tarfile
 from pathlib import Path
+from typing import Any
 
-from botocore.exceptions import ClientError
+from moto.backends import get_backend
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.sagemaker.exceptions import ValidationError
 
 from local_sagemaker.core.aws import AWS_ERRORS, LocalAws, split_uri
 from local_sagemaker.core.s3_input import DataError, download, inside
@@ -29,12 +32,17 @@ class Container:
     environment: dict[str, str]
 
 
-def container(aws: LocalAws, name: str, region: str) -> Container:
+def moto_sagemaker(region: str) -> Any:
+    """moto's SageMaker, which keeps models and endpoint configurations."""
+    return get_backend("sagemaker")[DEFAULT_ACCOUNT_ID][region]
+
+
+def container(name: str, region: str) -> Container:
     """The container of a model. Raises AwsError where there is none, or one not offered here."""
     try:
-        model = aws.client("sagemaker", region).describe_model(ModelName=name)
-    except ClientError as error:
-        raise validation(error.response["Error"]["Message"]) from error
+        model = moto_sagemaker(region).describe_model(name).response_object
+    except ValidationError as error:
+        raise validation(error.message) from error
     several = model.get("Containers") or []
     definition = model.get("PrimaryContainer") or (several[0] if several else {})
     if len(several) > 1:

@@ -54,7 +54,10 @@ def serve(
     with _only_one(state), _bind(host, port) as server:
         raise_file_limit()
         port = server.server_address[1]
-        kind, why = _isolation(isolation)
+        try:
+            kind, why = probe.isolation(isolation)
+        except OSError as error:
+            raise CannotServe(str(error)) from error
         LOG.info("instances are %s: %s", kind, why)
         with _state_errors(state):
             _move_temporary_files(state)
@@ -151,10 +154,3 @@ def _bind(host: str, port: int) -> Server:
             f"Port {port} on {host} cannot be used: something else listens there, or it is not "
             "allowed. Choose another, for example with `local-sagemaker start --port 4601`."
         ) from error
-
-
-def _isolation(requested: str) -> tuple[str, str]:
-    try:
-        return probe.isolation(requested)
-    except OSError as error:
-        raise CannotServe(str(error)) from error
