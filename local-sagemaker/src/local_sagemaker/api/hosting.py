@@ -80,8 +80,8 @@ class Endpoints(Registry):
         name = request["EndpointName"]
         key, arn = name_in(region, name), _arn(region, "endpoint", name)
         try:
-            kept = model.moto_sagemaker(region)
-            config = kept.describe_endpoint_config(request["EndpointConfigName"])
+            sagemaker = model.moto_sagemaker(region)
+            config = sagemaker.describe_endpoint_config(request["EndpointConfigName"])
         except ValidationError as error:
             raise validation(error.message) from error
         variant = _variant(config)

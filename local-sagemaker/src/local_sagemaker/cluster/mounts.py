@@ -87,16 +87,16 @@ def _etc(spec: ClusterSpec, host: Host) -> list[str]:
     names = "".join(f"{peer.address} {peer.name}\n" for peer in spec.hosts)
     # Written here, they belong to whoever runs the emulator: an ordinary user could not change
     # those of the machine, which are root's, not even their copies.
-    own = host.path / "etc" / "upper"
-    own.mkdir(parents=True, exist_ok=True)
-    (own / "hosts").write_text(f"127.0.0.1 localhost\n{names}")
+    changes = host.path / "etc" / "upper"
+    changes.mkdir(parents=True, exist_ok=True)
+    (changes / "hosts").write_text(f"127.0.0.1 localhost\n{names}")
     for name in OWN_ETC:
         with contextlib.suppress(OSError):
-            shutil.copyfile(f"/etc/{name}", own / name)
-        (own / name).touch()
+            shutil.copyfile(f"/etc/{name}", changes / name)
+        (changes / name).touch()
     if _overlay("/etc", host.path / "etc"):
         return ["/etc"]
-    linux.bind(own / "hosts", "/etc/hosts")
+    linux.bind(changes / "hosts", "/etc/hosts")
     return []
 
 

@@ -40,8 +40,8 @@ def main() -> None:
     toolkit_patches.patch()
     runners.install()
     env = environment.Environment()
-    asked = env.additional_framework_parameters
-    launcher = next((name for name in LAUNCHERS if asked.get(name)), None)
+    parameters = env.additional_framework_parameters
+    launcher = next((name for name in LAUNCHERS if parameters.get(name)), None)
     _print_differences(env, launcher)
     if "pytorch" in os.environ.get("LOCAL_SAGEMAKER_IMAGE", ""):
         _pytorch_variables(env)

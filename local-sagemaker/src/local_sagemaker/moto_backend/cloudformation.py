@@ -232,14 +232,14 @@ def _delete_stack(moto_delete: Callable, self: Any) -> None:
     self.last_state = last_state
 
 
-def _of_last_state(name: str) -> None:
+def _remember_last(name: str) -> None:
     @patch(Stack, name)
     def get(moto_get: Callable, self: Any) -> Any:
         return self.last_state[name] if hasattr(self, "last_state") else moto_get(self)
 
 
-_of_last_state("outputs")
-_of_last_state("exports")
+_remember_last("outputs")
+_remember_last("exports")
 
 
 @patch(Stack, "stack_resources")

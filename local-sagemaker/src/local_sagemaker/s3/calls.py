@@ -467,10 +467,10 @@ def _range(header: str | None, size: int) -> tuple[int, int] | None:
 
     Raises AwsError (InvalidRange) for one outside the object.
     """
-    asked = parse_range_header(header)
-    if asked is None or asked.units != "bytes" or len(asked.ranges) != 1:
+    ranges = parse_range_header(header)
+    if ranges is None or ranges.units != "bytes" or len(ranges.ranges) != 1:
         return None  # HTTP says to ignore what is not a range at all
-    start, end = asked.ranges[0]
+    start, end = ranges.ranges[0]
     start = max(0, size + start) if start < 0 else start
     if start >= size:
         raise AwsError("InvalidRange", "The requested range is not satisfiable", 416)

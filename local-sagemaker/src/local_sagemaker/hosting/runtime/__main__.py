@@ -40,9 +40,9 @@ def load(folder: Path):
     if (folder / "code").is_dir() or toolkit.weights(folder):
         return toolkit.Toolkit(folder)
     names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-    found = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "") if names else "no file"
+    content = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "") if names else "no file"
     raise CannotLoad(
-        f"it holds {found}. Expected a SavedModel in a folder with a number for a name, such as "
+        f"it holds {content}. Expected a SavedModel in a folder with a number for a name, such as "
         "1/saved_model.pb, or code/inference.py with a model_fn, or TorchScript in model.pt."
     )
 
