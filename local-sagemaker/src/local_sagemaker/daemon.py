@@ -149,8 +149,6 @@ def start(state: Path, port: int, options: list[str] | None = None) -> Running:
             "the variable LOCAL_SAGEMAKER_STATE_DIR."
         ) from error
     offset = log.tell()
-    conflicting = conflicting_variables(os.environ)
-    env = {name: value for name, value in os.environ.items() if name not in conflicting}
     command = [sys.executable, "-m", "local_sagemaker", "--state", str(state)]
     with log:
         process = subprocess.Popen(
@@ -160,7 +158,7 @@ def start(state: Path, port: int, options: list[str] | None = None) -> Running:
             stderr=log,
             start_new_session=True,
             cwd="/",
-            env={**env, "PYTHONPATH": str(Path(__file__).parent.parent)},
+            env=_emulator_environment(),
         )
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
@@ -172,6 +170,12 @@ def start(state: Path, port: int, options: list[str] | None = None) -> Running:
         time.sleep(0.05)
     process.kill()
     raise EmulatorError(f"No answer within {START_SECONDS} s. Its log: {state / 'emulator.log'}")
+
+
+def _emulator_environment() -> dict[str, str]:
+    conflicting = conflicting_variables(os.environ)
+    env = {name: value for name, value in os.environ.items() if name not in conflicting}
+    return {**env, "PYTHONPATH": str(Path(__file__).parent.parent)}
 
 
 def _last_line(log: Path, offset: int) -> str:
