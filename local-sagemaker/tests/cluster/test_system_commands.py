@@ -77,3 +77,10 @@ def test_without_them_tests_skip_with_the_reason_and_none_fails(tmp_path):
     assert all(name in done.stdout for name in NEED_THEM), done.stdout
     reasons = [line for line in done.stdout.splitlines() if line.startswith("SKIPPED")]
     assert reasons and all(INSTALL.format("ip") in reason for reason in reasons), reasons
+
+
+def test_an_installation_that_instances_do_not_see_is_named(monkeypatch):
+    """Each instance has a /tmp of its own; without the reason nobody knows what to change."""
+    monkeypatch.setattr(sys, "prefix", "/tmp/venv")
+    kind, why = probe.isolation()
+    assert kind == "processes" and "installed in /tmp" in why and "elsewhere" in why

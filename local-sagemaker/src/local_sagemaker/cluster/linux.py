@@ -119,9 +119,15 @@ def sethostname(name: str) -> None:
     _check(_libc().sethostname(raw, ctypes.c_size_t(len(raw))), "sethostname")
 
 
-def die_with_parent() -> None:
-    """Ask the kernel to kill this process when the thread that forked it ends."""
+def die_with_parent(parent: int | None = None) -> None:
+    """Ask the kernel to kill this process when the thread that forked it ends.
+
+    parent: the process that forked, where it is seen from here: if it has ended already, nothing
+    will kill this one, so it ends at once.
+    """
     _check(_libc().prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
+    if parent is not None and os.getppid() != parent:
+        os._exit(NOT_STARTED)
 
 
 def adopt_orphans() -> None:

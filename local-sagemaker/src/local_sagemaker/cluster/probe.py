@@ -13,6 +13,7 @@ from local_sagemaker.cluster.spec import NAMESPACES, PROCESSES, ClusterSpec, Con
 from local_sagemaker.cluster.supervised_processes import SupervisorProcess
 
 PROBE_SECONDS = 20
+TEMPORARY = ("/tmp", "/var/tmp")
 # What a job does to a bridge's port, on a bridge that ends with the process that tries it.
 TRY_SHAPING = """
 import sys
@@ -49,6 +50,12 @@ def namespaces_unavailable_reason() -> str | None:
         return f"namespaces are a Linux feature, and this is {sys.platform}"
     if linux.system_command("ip") is None:
         return linux.missing("ip")
+    for folder in TEMPORARY:  # an instance has its own, in which this Python is not
+        if any(Path(path).resolve().is_relative_to(folder) for path in (sys.prefix, __file__)):
+            return (
+                f"local-sagemaker is installed in {folder}, and each instance has a {folder} of its "
+                "own; install it in a virtual environment elsewhere"
+            )
     with tempfile.TemporaryDirectory(prefix="local-sagemaker-") as directory:
         return _try_namespaces(Path(directory))
 

@@ -47,10 +47,11 @@ def _start(spec: ClusterSpec, host: Host) -> Instance:
     if not output:
         read_end, write_end = os.pipe()
         output = [write_end, write_end]
+    parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         with contextlib.suppress(OSError, AttributeError):  # prctl is Linux's
-            linux.die_with_parent()
+            linux.die_with_parent(parent)
         command = host.command or spec.command
         linux.exec_command(command, host.env, output, host.folder, host.descriptors)
     for number in {*output, *host.descriptors}:
