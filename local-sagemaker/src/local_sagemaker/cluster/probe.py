@@ -53,8 +53,8 @@ def namespaces_unavailable_reason() -> str | None:
     for folder in TEMPORARY:  # an instance has its own, in which this Python is not
         if any(Path(path).resolve().is_relative_to(folder) for path in (sys.prefix, __file__)):
             return (
-                f"local-sagemaker is installed in {folder}, and each instance has a {folder} of its "
-                "own; install it in a virtual environment elsewhere"
+                f"local-sagemaker is installed in {folder}, and each instance has a {folder} of "
+                "its own; install it in a virtual environment elsewhere"
             )
     with tempfile.TemporaryDirectory(prefix="local-sagemaker-") as directory:
         return _try_namespaces(Path(directory))
