@@ -115,8 +115,10 @@ plots.step_bars(bars, title, whiskers)
 # %%
 print(f"One process: {alone:.0f} ms. Two ranks are {large.speed_up.text} times as fast,")
 print(f"and two processes that exchange nothing {large.ceiling.text} times: the machine's ceiling.")
-print(f"Two ranks reach {large.share.median:.0%} of it; averaging gradients costs the rest.")
+print(f"Two ranks reach {large.share.text} of it; what lacks to 1 is the cost of averaging.")
 print(f"(Median, and range of {rounds} rounds. The same step measured twice: {large.noise.text}.)")
+if large.ceiling.median < 1.5:
+    print("This machine has no second core to give: something else uses it, or it has only one.")
 guess.compare(speed_up=large.speed_up.median)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -124,9 +126,9 @@ workshop.save_results(speedup=large.speed_up.median, share=large.share.median)
 
 # %% [markdown]
 # A step is **compute + wait + exposed communication**: the ranks compute, the faster one waits for
-# the slower, and gradients travel while nobody computes. The rest of the lesson shows how such ranks
-# are started, which lines of the script make them one training, how to prove that they are, and when
-# a second rank does not pay.
+# the slower, and gradients travel while nobody computes. The rest of the lesson shows how such
+# ranks are started, which lines of the script make them one training, how to prove that they are,
+# and when a second rank does not pay.
 #
 # <details><summary>Why learn Horovod?</summary>
 #
@@ -161,8 +163,8 @@ workshop.save_results(ranks_that_knew_the_sum=len(sums))
 
 # %% [markdown]
 # The lines come in any order, because the ranks run at the same time. The sum is 6 on each, so they
-# did exchange their numbers. The options are Open MPI 5's; Open MPI 4, which SageMaker's images have,
-# spells two of them differently:
+# did exchange their numbers. The options are Open MPI 5's; Open MPI 4, which SageMaker's images
+# have, spells two of them differently:
 #
 # | option | in Open MPI 4 | why |
 # |---|---|---|
@@ -177,9 +179,9 @@ workshop.save_results(ranks_that_knew_the_sum=len(sums))
 #
 # <details><summary>MPI or Gloo?</summary>
 #
-# `horovodrun --gloo` starts ranks without MPI, by another library, Gloo. Horovod's own page finds MPI
-# faster on CPUs ([mpi.rst](https://github.com/horovod/horovod/blob/master/docs/mpi.rst), read on
-# 2026-11-24). SageMaker starts Horovod with MPI, and so does this course.
+# `horovodrun --gloo` starts ranks without MPI, by another library, Gloo. Horovod's own page finds
+# MPI faster on CPUs ([mpi.rst](https://github.com/horovod/horovod/blob/master/docs/mpi.rst), read
+# on 2026-11-24). SageMaker starts Horovod with MPI, and so does this course.
 #
 # </details>
 
@@ -328,11 +330,11 @@ workshop.save_results(independent=len(trainings), independent_weights=alone["wei
 # ranks of a host would use GPU 0. `set_memory_growth` keeps TensorFlow from taking a GPU's whole
 # memory. (`prepare` pins; on a CPU it divides the cores among the ranks instead.)
 #
-# **3. Scale the learning rate.** In Horovod's recipe each rank keeps the batch size that one process
-# had (**weak scaling**). So the global batch is `size` times as large; its gradient is less noisy,
-# and the rule of thumb for SGD multiplies the learning rate by `size` (lesson 01 showed where that
-# ends). If you divide a fixed global batch among the ranks (**strong scaling**), as the measurement
-# above and lesson 05's script do, leave the rate alone.
+# **3. Scale the learning rate.** In Horovod's recipe each rank keeps the batch size that one
+# process had (**weak scaling**). So the global batch is `size` times as large; its gradient is less
+# noisy, and the rule of thumb for SGD multiplies the learning rate by `size` (lesson 01 showed
+# where that ends). If you divide a fixed global batch among the ranks (**strong scaling**), as the
+# measurement above and lesson 05's script do, leave the rate alone.
 
 # %%
 ablation.show_step(choice.script, 1, 2, 3)
@@ -374,7 +376,8 @@ ablation.show_step(choice.script, 6)
 # for them. So raise it over the first steps, from about the rate of one rank.
 #
 # **9. Average the metrics.** What rank 0 computes is the loss on *its* images. The loss of the
-# model is the mean over all ranks, so the script passes each loss that it reports through `average`.
+# model is the mean over all ranks, so the script passes each loss that it reports through
+# `average`.
 
 # %%
 ablation.show_step(choice.script, 7, 8, 9)
@@ -411,9 +414,9 @@ ablation.show_step(choice.script, 7, 8, 9)
 #
 # Now the proof. First the complete script on two ranks; then three copies, each without one step.
 #
-# **Predict.** Each rank now adds its rank to the seed, so that random parts of a model differ between
-# ranks. So each rank starts with different weights. (The order of the images was drawn before, from
-# the common seed.)
+# **Predict.** Each rank now adds its rank to the seed, so that random parts of a model differ
+# between ranks. So each rank starts with different weights. (The order of the images was drawn
+# before, from the common seed.)
 
 # %%
 guess = workshop.guess(
@@ -461,15 +464,15 @@ guess.compare(**ends)
 # - **complete**: the weights differ at the start, are equal after the first step, and stay equal,
 #   while the ranks see different images. This is one training.
 # - **no_tape**: the broadcast makes the weights equal, and then they drift apart: two trainings.
-# - **no_broadcast**: the ranks add the same update to different weights, so the weights never become
-#   equal. With the same seed on all ranks you wouldn't notice, until one day only rank 0 loads a
-#   checkpoint.
+# - **no_broadcast**: the ranks add the same update to different weights, so the weights never
+#   become equal. With the same seed on all ranks you wouldn't notice, until one day only rank 0
+#   loads a checkpoint.
 # - **no_shard**: equal weights, and yet a waste: from the second step on, both ranks computed the
 #   same gradients.
 #
 # Look at the images even if step 7 is there. If each rank sets its own seed *before* it builds the
-# data set, each shuffles in its own order and the shards overlap. Then only *images in common* shows
-# it.
+# data set, each shuffles in its own order and the shards overlap. Then only *images in common*
+# shows it.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert list(evidence.loc["complete"]) == [2, 1, 1, 2, 0], (
@@ -504,7 +507,8 @@ workshop.save_results(hashes=hashes, optimizer_variables=late[0])
 #
 # `HOROVOD_TIMELINE` made rank 0 write down when each of these began and ended. (Normally a rank
 # describes a gradient only once, and later sends a single bit for it. `HOROVOD_CACHE_CAPACITY=0`
-# switched that off, so that a step shows the whole negotiation.) Here is one step, the last but two.
+# switched that off, so that a step shows the whole negotiation.) Here is one step, the last but
+# two.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 phases = timeline.read(trace, step=max_steps - 2)  # a row for each gradient and phase
@@ -576,7 +580,8 @@ if choice.library == "tensorflow":
     verdict = interleaved.verdict(by_round["unfused"], noise=by_round["fused again"])
     times = (1 / by_round["unfused"]).median()
     ms = 1000 * interleaved.summary(fusion)
-    title = f"Without fusion: {verdict}, {times:.2g} times as long (84 tensors, 0.4 MB, TCP)"
+    shown = "no difference shown" if verdict.startswith("no") else f"{times:.2g} times as long"
+    title = f"84 tensors without fusion: {shown} (0.4 MB in all, over TCP)"
     plots.bar_chart(ms["median"], title, "ms for all tensors", texts="{:.1f} ms", spread=ms)
     guess.compare(times=times)
 else:
@@ -586,11 +591,9 @@ else:
 # *fused again* is the same setting, measured a second time in each round: its difference from
 # *fused* is the noise. Loopback's α is tens of microseconds. Where a message takes 1 ms, two ranks
 # need at least 84 x 2 x 1 ms without fusion, and 2 ms with it (computed from lesson 02's model, not
-# measured).
-# DDP's *buckets* are the same idea. With `HOROVOD_AUTOTUNE=1` Horovod [tries
-# thresholds and cycle times by
-# itself](https://horovod.readthedocs.io/en/stable/autotune_include.html) during the first steps, and
-# keeps the best.
+# measured). DDP's *buckets* are the same idea. With `HOROVOD_AUTOTUNE=1` Horovod [tries thresholds
+# and cycle times by itself](https://horovod.readthedocs.io/en/stable/autotune_include.html) during
+# the first steps, and keeps the best.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 if len(fusion):
@@ -600,8 +603,8 @@ if len(fusion):
 # ## When does a second rank pay?
 #
 # The exchange takes as long for a short step as for a long one: the bytes are those of the
-# gradients, however many images a rank computes. So what matters is **r = exchange / compute**. Here
-# is the same measurement with a deliberately short step, of 64 images of 8 x 8 pixels.
+# gradients, however many images a rank computes. So what matters is **r = exchange / compute**.
+# Here is the same measurement with a deliberately short step, of 64 images of 8 x 8 pixels.
 
 # %%
 guess = workshop.guess(
@@ -630,7 +633,9 @@ dots = pd.DataFrame(
         for name, scaling in measured.items()
     ]
 )
-title = f"Share of the ceiling: {large.share.median:.0%} of a long step, {small.share.median:.0%} of a short one"
+title = (
+    f"{large.share.median:.0%} of the ceiling with long steps, {small.share.median:.0%} with short"
+)
 plots.scaling_map(dots, title, (large.noise.low, large.noise.high))
 guess.compare(small=small.speed_up.median)
 
@@ -645,16 +650,16 @@ workshop.save_results(
 # Judge Horovod by the **share of the ceiling**, not by the speed-up. If two independent processes
 # together are only 1.6 times as fast as one, the machine is full, and no library is to blame: a
 # virtual core is often half of a real one. The gap between the share and 100 % is the cost of
-# averaging: messages, the wait for Horovod's next cycle, and the wait for the slower rank. In a round
-# in which the ranks beat the ceiling, something slowed the other side down.
+# averaging: messages, the wait for Horovod's next cycle, and the wait for the slower rank. In a
+# round in which the ranks beat the ceiling, something slowed the other side down.
 
 # %% [markdown]
 # ## Exercises
 #
 # In [exercises/04_horovod_on_the_notebook.ipynb](exercises/04_horovod_on_the_notebook.ipynb):
 #
-# 1. *Convert a script* (20 minutes, medium): six TODOs turn `train_tf.py` into a Horovod script; two
-#    real ranks and the evidence table check it.
+# 1. *Convert a script* (20 minutes, medium): six TODOs turn `train_tf.py` into a Horovod script;
+#    two real ranks and the evidence table check it.
 # 2. *Warm up* (5 minutes, easy): the learning rate of a step.
 # 3. *Which step is missing?* (10 minutes, medium): find it from the evidence.
 
@@ -678,8 +683,8 @@ workshop.quiz("04")
 #
 # ## Clean up
 #
-# All ranks have exited, and the job has finished; the Timeline is deleted when the notebook's process
-# ends. A notebook instance costs money until you stop it.
+# All ranks have exited, and the job has finished; the Timeline is deleted when the notebook's
+# process ends. A notebook instance costs money until you stop it.
 #
 # ## Next
 #

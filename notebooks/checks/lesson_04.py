@@ -98,8 +98,8 @@ def _fault_of_the_end(ranks: list[dict]) -> str:
     if not all(rank["expected"] < CLOSE for rank in ranks):
         apart = max(rank["expected"] for rank in ranks)
         return (
-            f"The ranks agree, and one process gets other weights (up to {apart:.2g} apart). Did you "
-            "change the learning rate, or the order of the images? Return the model, too."
+            f"The ranks agree, and one process gets other weights (up to {apart:.2g} apart). Did "
+            "you change the learning rate, or the order of the images? Return the model, too."
         )
     if [rank["saved"] for rank in ranks] != [1, 0]:
         return "TODO 6: rank 0 must save once, and no other rank."

@@ -41,15 +41,16 @@ import workshop
 # learning rate stays. `pin(number)` shows this process the GPU with that number; `save(model)`
 # writes the model.
 #
-# The check starts your function with `mpirun` on two ranks and looks at the evidence: the weights at
-# the first step and at the end, the images that each rank saw, who saved, and the weights that one
-# process gets. It takes about ten seconds.
+# The check starts your function with `mpirun` on two ranks and looks at the evidence: the weights
+# at the first step and at the end, the images that each rank saw, who saved, and the weights that
+# one process gets. It takes about ten seconds.
 #
 # <details><summary>Hint</summary>
 #
 # 1: one call. 2: the number of this process on *its* host. 3: the weights and the optimizer's
 # variables exist already (`optimizer.build`), so this is the moment: `optimizer.variables()` is the
-# list. 4: every size-th image, beginning with the rank's. 5: one line, as in the lesson. 6: an `if`.
+# list. 4: every size-th image, beginning with the rank's. 5: one line, as in the lesson. 6: an
+# `if`.
 #
 # </details>
 

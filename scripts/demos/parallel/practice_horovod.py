@@ -23,10 +23,10 @@ from common.keras2 import tf  # before Horovod
 
 # isort: split
 import horovod.tensorflow as hvd
+from train_tf import build_model
 
 from common.model_tf import mean_loss
 from common.report import emit, weights_hash
-from train_tf import build_model
 
 STEPS, BATCH, RATE = 6, 64, 0.05
 HIDDEN = 64

@@ -39,7 +39,7 @@ def test_lesson_04_without_horovod(run_again, without_horovod):
 
 def test_lesson_05_without_horovod(run_again, without_horovod):
     """The stand-in trains for real, and the lesson says what to install."""
-    run = run_again("05", repeats=1, expected_accuracy=0.5)
+    run = run_again("05", **lesson_runs.SMALL["05"], expected_accuracy=0.5)
     assert "Horovod is missing here" in run.printed
     assert "C++ compiler" in run.printed
     assert run.results["world_size"] == 4 and run.results["different_weights"] == 1
