@@ -25,7 +25,7 @@
 # **Before:** [lesson 00](00_setup.ipynb): job, channel, phase.
 # [Lesson 04](04_horovod_on_the_notebook.ipynb): rank, local_rank, share of the ceiling.
 #
-# **Time:** 35 minutes, and 55 for the exercises. On AWS add half an hour, most of it spent waiting
+# **Time:** 35 minutes, and 30 for the exercises. On AWS add half an hour, most of it spent waiting
 # for instances.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
@@ -605,10 +605,8 @@ workshop.save_results(
 #
 # 1. *A configuration for a budget* (5 minutes, easy): the most instances that your money covers.
 # 2. *Six mistakes in one dictionary* (10 minutes, medium): repair a `distribution` from the web.
-# 3. *The cheapest that is ready in time* (15 minutes, medium): choose a configuration by samples
-#    per second and cost.
-# 4. *The referee* (10 minutes, medium): which job did not synchronise, and which differences of a
-#    table are real?
+# 3. *Which job did not synchronise?* (5 minutes, easy): two logs, two good accuracies.
+# 4. *The referee* (10 minutes, medium): which differences of a table are real?
 #
 # ## Check yourself
 

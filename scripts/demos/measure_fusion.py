@@ -14,6 +14,7 @@ import argparse
 import os
 import random
 import time
+from collections.abc import Callable
 
 from common.keras2 import tf  # before Horovod
 
@@ -42,18 +43,12 @@ def main() -> None:
     args = parser.parse_args()
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tensors = [tf.ones(max(1, args.bytes // FLOAT_BYTES // args.tensors))] * args.tensors
-
-    @tf.function(autograph=False)
-    def reduce_all(tensors):  # as an argument: TensorFlow would compute constants only once
-        return [hvd.allreduce(tensor, name=f"tensor_{at}") for at, tensor in enumerate(tensors)]
-
+    reduce_all = all_reduce_of(tensors)
     shuffled = random.Random(0)  # the same order on every rank
     order = list(SETTINGS)
     for round_number in range(args.rounds + 1):
         shuffled.shuffle(order)
-        seconds = {
-            name: measure(lambda: reduce_all(tensors), SETTINGS[name], args.calls) for name in order
-        }
+        seconds = {name: measure(reduce_all, SETTINGS[name], args.calls) for name in order}
         slowest = {
             name: round(MPI.COMM_WORLD.allreduce(seconds[name], MPI.MAX), 6) for name in SETTINGS
         }
@@ -61,7 +56,17 @@ def main() -> None:
             emit(event="fusion", tensors=args.tensors, **slowest)
 
 
-def measure(reduce_all, threshold: str | None, calls: int) -> float:
+def all_reduce_of(tensors: list[tf.Tensor]) -> Callable[[], list[tf.Tensor]]:
+    """Return a function that averages the tensors over all ranks, one by one, at once."""
+
+    @tf.function(autograph=False)
+    def reduce_all(tensors):
+        return [hvd.allreduce(tensor, name=f"tensor_{at}") for at, tensor in enumerate(tensors)]
+
+    return lambda: reduce_all(tensors)  # as an argument: of constants there is only one all-reduce
+
+
+def measure(reduce_all: Callable[[], list[tf.Tensor]], threshold: str | None, calls: int) -> float:
     """Start Horovod with this threshold, in bytes, and time a call on this rank, in seconds."""
     os.environ.pop(THRESHOLD, None)
     if threshold is not None:

@@ -69,3 +69,23 @@ def test_scaling_is_measured_in_rounds(run, digits, library):
         assert record["alone"] > 0 and min(record["exchange"]) > 0
         assert [len(record[name]) for name in ("step", "again", "compute")] == [2, 2, 2]
         assert [len(seconds) for seconds in record["compute"]] == [2, 2]
+
+
+@pytest.mark.horovod
+def test_fusion_is_measured_in_rounds_with_a_threshold_that_horovod_takes(run, tmp_path):
+    flags = ["--tensors", "12", "--bytes", "4800", "--calls", "2", "--rounds", "2"]
+    program = DEMOS / "measure_fusion.py"
+    traces = {"fused": tmp_path / "fused", "unfused": tmp_path / "unfused"}
+    done = run(*mpirun(2), program, *flags, HOROVOD_TIMELINE=str(tmp_path / "any"))
+    records = done.events("fusion")
+    assert [record["tensors"] for record in records] == [12, 12]
+    names = ("fused", "fused again", "unfused")
+    assert all(record[name] > 0 for record in records for name in names)
+    for name, trace in traces.items():
+        code = (
+            f"import sys; sys.path.insert(0, {str(DEMOS)!r}); import measure_fusion as m; "
+            f"m.measure(m.all_reduce_of([m.tf.ones(10)] * 12), m.SETTINGS[{name!r}], 3)"
+        )
+        run(*mpirun(2), "-c", code, HOROVOD_TIMELINE=str(trace))
+    assert "MEMCPY_IN_FUSION_BUFFER" in traces["fused"].read_text()
+    assert "MEMCPY_IN_FUSION_BUFFER" not in traces["unfused"].read_text()
