@@ -116,7 +116,7 @@ plots.step_bars(bars, title, whiskers)
 # %%
 print(f"One process: {alone:.0f} ms. Two ranks are {large.speed_up.text} times as fast,")
 print(f"and two processes that exchange nothing {large.ceiling.text} times: the machine's ceiling.")
-print(f"Two ranks reach {large.share.text} of it; what lacks to 1 is the cost of averaging.")
+print(f"Two ranks reach {large.share.text} of it; the gap to 1 is the cost of averaging.")
 print(f"(Median, and range of {rounds} rounds. The same step measured twice: {large.noise.text}.)")
 if large.ceiling.median < 1.5:
     print("This machine has no second core to give: something else uses it, or it has only one.")
@@ -127,16 +127,15 @@ workshop.save_results(speedup=large.speed_up.median, share=large.share.median)
 
 # %% [markdown]
 # A step is **compute + wait + exposed communication**: the ranks compute, the faster one waits for
-# the slower, and gradients travel while nobody computes. The rest of the lesson shows how such
-# ranks are started, which lines of the script make them one training, how to prove that they are,
-# and when a second rank does not pay.
+# the slower, and gradients travel while nobody computes. What follows is how such ranks are
+# started, what makes them one training, how to prove it, and when a second rank does not pay.
 #
 # <details><summary>Why learn Horovod?</summary>
 #
-# Its last release is 0.28.1, of June 2023; new projects take PyTorch's DDP or TensorFlow's own
-# strategies. But much training code still in use is Horovod code, and in it you write every step
-# yourself that newer libraries do behind the scenes. (Its PyTorch module doesn't compile with
-# PyTorch 2.1 or later: [horovod#3996](https://github.com/horovod/horovod/issues/3996).)
+# Its last release is 0.28.1, of June 2023; new projects take PyTorch's DDP. But much code still in
+# use is Horovod code, and in it you write every step yourself that newer libraries hide. (Its
+# PyTorch module doesn't compile with PyTorch 2.1 or later:
+# [horovod#3996](https://github.com/horovod/horovod/issues/3996).)
 #
 # </details>
 #
@@ -163,9 +162,9 @@ assert len(sums) == 4, f"{len(sums)} of 4 ranks knew the sum: run `make doctor`.
 workshop.save_results(ranks_that_knew_the_sum=len(sums))
 
 # %% [markdown]
-# The lines come in any order, because the ranks run at the same time. The sum is 6 on each, so they
-# did exchange their numbers. The options are Open MPI 5's; Open MPI 4, which SageMaker's images
-# have, spells two of them differently:
+# The lines come in any order; the sum is 6 on each, so the ranks did exchange their numbers. The
+# options are Open MPI 5's; Open MPI 4, which SageMaker's images have, spells two of them
+# differently:
 #
 # | option | in Open MPI 4 | why |
 # |---|---|---|
@@ -198,11 +197,10 @@ workshop.save_results(ranks_that_knew_the_sum=len(sums))
 # | **local_rank** | `hvd.local_rank()` | the number of a process on its own host, from 0 |
 # | **cross_rank** | `hvd.cross_rank()` | the number of its host, from 0 |
 #
-# Use rank for what must happen only once, such as printing and saving. Use local_rank to choose a
-# GPU among those of the host. On one host the two are equal, so code that confuses them works on a
-# notebook and fails on two instances. To see them differ, run a script as a job on two instances
-# with two processes each. ([Lesson 05](05_horovod_on_training_instances.ipynb) explains how `fit()`
-# starts it.)
+# Use rank for what must happen only once, such as saving, and local_rank to choose a GPU of the
+# host. On one host the two are equal, so code that confuses them works on a notebook and fails on
+# two instances. To see them differ, run a job on two instances with two processes each ([lesson
+# 05](05_horovod_on_training_instances.ipynb) explains how `fit()` starts it).
 
 # %%
 guess = workshop.guess(
@@ -268,9 +266,8 @@ workshop.save_results(
 )
 
 # %% [markdown]
-# The first host's slots are filled before the next one's. If each host had two GPUs, rank 3 would
-# have to take GPU 1: its host has no GPU 3. (If all ranks are on one host, your machine can't
-# simulate separate instances: `make doctor` says why.)
+# With two GPUs on each host, rank 3 would have to take GPU 1: its host has no GPU 3. (If all ranks
+# are on one host, your machine can't simulate separate instances: `make doctor` says why.)
 #
 # ## mpirun alone makes nothing parallel
 #
@@ -332,37 +329,37 @@ workshop.save_results(independent=len(trainings), independent_weights=alone["wei
 # memory. (`prepare` pins; on a CPU it divides the cores among the ranks instead.)
 #
 # **3. Scale the learning rate.** In Horovod's recipe each rank keeps the batch size that one
-# process had (**weak scaling**). So the global batch is `size` times as large; its gradient is less
-# noisy, and the rule of thumb for SGD multiplies the learning rate by `size` (lesson 01 showed
-# where that ends). If you divide a fixed global batch among the ranks (**strong scaling**), as the
-# measurement above and lesson 05's script do, leave the rate alone.
+# process had (**weak scaling**). So the global batch is `size` times as large, and the rule of
+# thumb for SGD multiplies the learning rate by `size` (lesson 01 showed where that ends). If you
+# divide a fixed global batch (**strong scaling**), as the measurement above and lesson 05's script
+# do, leave the rate alone.
 
 # %%
 ablation.show_step(choice.script, 1, 2, 3)
 
 # %% [markdown]
-# **4. Average the gradients.** TensorFlow's *tape* records the computation of the loss. Horovod
-# wraps the tape: now `tape.gradient` returns the mean of the gradients over all ranks, by the
-# all-reduce of lesson 02. So all ranks update their weights by the same numbers.
+# **4. Average the gradients.** Horovod wraps TensorFlow's *tape*: now `tape.gradient` returns the
+# mean of the gradients over all ranks, by the all-reduce of lesson 02. So all ranks update their
+# weights by the same numbers.
 
 # %%
 ablation.show_step(choice.script, 4)
 
 # %% [markdown]
-# **5. Broadcast.** Equal updates aren't enough: the weights must also be equal to begin with. So
-# rank 0 sends its weights to all. Only variables that exist can be sent, and Keras creates some as
-# late as the first step, such as the optimizer's momentum. A broadcast before that leaves them out,
-# without an error. So this script broadcasts once, **after the first step**; whatever the other
-# ranks did in that step is overwritten. (Or create the variables early, with `optimizer.build`, and
-# broadcast before the first step, as lesson 05's script does.)
+# **5. Broadcast.** The weights must also be equal to begin with, so rank 0 sends its own to all.
+# Only variables that exist can be sent, and Keras creates some as late as the first step, such as
+# the optimizer's momentum. An earlier broadcast leaves them out, without an error. So this script
+# broadcasts once, **after the first step**; whatever the other ranks did in that step is
+# overwritten. (Or create the variables early, with `optimizer.build`, and broadcast before the
+# first step, as lesson 05's script does.)
 
 # %%
 ablation.show_step(choice.script, 5)
 
 # %% [markdown]
-# **6. One rank writes.** The weights are equal, so one copy is enough, and concurrent writes can
-# corrupt the file. But never put an all-reduce, or any other call that all ranks must make, behind
-# such an `if`: a rank that makes the call waits for those that never come to it.
+# **6. One rank writes.** Concurrent writes can corrupt the file. But never put an all-reduce, or
+# any other call that all ranks must make, behind such an `if`: a rank that makes the call waits for
+# those that never come to it.
 
 # %%
 ablation.show_step(choice.script, 6)
@@ -373,12 +370,11 @@ ablation.show_step(choice.script, 6)
 # **7. Shard the data.** Horovod doesn't split your data. All ranks shuffle in the same order,
 # then rank r takes image r, r + size, and so on.
 #
-# **8. Warm up.** At first the weights change fast, and the scaled learning rate may be too large
-# for them. So raise it over the first steps, from about the rate of one rank.
+# **8. Warm up.** At first the scaled learning rate may be too large, so raise it over the first
+# steps, from about the rate of one rank.
 #
-# **9. Average the metrics.** What rank 0 computes is the loss on *its* images. The loss of the
-# model is the mean over all ranks, so the script passes each loss that it reports through
-# `average`.
+# **9. Average the metrics.** Rank 0 computes the loss on *its* images; the script reports the mean
+# over all ranks.
 
 # %%
 ablation.show_step(choice.script, 7, 8, 9)
@@ -471,9 +467,8 @@ guess.compare(**ends)
 # - **no_shard**: equal weights, and yet a waste: from the second step on, both ranks computed the
 #   same gradients.
 #
-# Look at the images even if step 7 is there. If each rank sets its own seed *before* it builds the
-# data set, each shuffles in its own order and the shards overlap. Then only *images in common*
-# shows it.
+# If each rank sets its own seed *before* it builds the data set, each shuffles in its own order and
+# the shards overlap: only *images in common* shows that.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert list(evidence.loc["complete"]) == [2, 1, 1, 2, 0], (
@@ -652,10 +647,10 @@ workshop.save_results(
 
 # %% [markdown]
 # Judge Horovod by the **share of the ceiling**, not by the speed-up. If two independent processes
-# together are only 1.6 times as fast as one, the machine is full, and no library is to blame: a
-# virtual core is often half of a real one. The gap between the share and 100 % is the cost of
-# averaging: messages, the wait for Horovod's next cycle, and the wait for the slower rank. In a
-# round in which the ranks beat the ceiling, something slowed the other side down.
+# together are only 1.6 times as fast as one, no library is to blame: a virtual core is often half
+# of a real one. The gap to 100 % is the cost of averaging: messages, the wait for Horovod's next
+# cycle and for the slower rank. In a round in which the ranks beat the ceiling, something slowed
+# the other side down.
 
 # %% [markdown]
 # ## Exercises
