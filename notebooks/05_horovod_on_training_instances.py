@@ -73,7 +73,6 @@ expected_accuracy = 0.8
 import random
 
 import pandas as pd
-from sagemaker.tensorflow import TensorFlow
 
 import workshop
 from workshop import DEMOS, TRAIN, plots
@@ -122,6 +121,9 @@ except vpc.NoNetwork as missing:  # on AWS; lesson 06 creates one
 
 
 # %%
+from sagemaker.tensorflow import TensorFlow
+
+
 def estimator(instances: int, processes: int, script: str, hyperparameters: dict, **other):
     """Describe a Horovod job on instances x processes. It doesn't start anything yet."""
     source = DEMOS if (DEMOS / script).is_file() else TRAIN
@@ -194,7 +196,7 @@ assert n > 1 and m > 1, "Choose 2 or more for instance_count and processes_per_h
 workshop.save_results(usd=total, usd_at_most=most)
 
 # %% [markdown]
-# ## The result: the launcher hardly matters
+# ## The result: four ways, one script
 #
 # Each job runs lesson 04's measurement: one process alone, ranks that exchange nothing, and ranks
 # that average their gradients. Every speed-up is a ratio within a round of one job. The jobs run
@@ -268,8 +270,9 @@ guess.compare(two=scalings[f"{n} x 1"].speed_up.median, all_ranks=scalings[in_vp
 
 # %% [markdown]
 # *Compute* is the mean of the ranks, *wait* is for the slowest of them, and *exposed communication*
-# is what a step takes beyond both. The last row has twice as many ranks, and each gets half of a
-# core: on this machine they can't gain. On AWS each instance brings its own cores, and the question
+# is what a step takes beyond both. A verdict names a difference only if it exceeds that of the two
+# identical jobs and shows in every round. The last row has twice as many ranks: on two cores each
+# gets half of one, and they can't gain. On AWS each instance brings its own cores, and the question
 # becomes how fast the network between them is (lesson 06).
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -321,6 +324,8 @@ in_words = "; ".join(
 alt = f"{title}. {in_words}."
 with plots.canvas(title, x, "times as fast as one process", size=(7.5, 3.2), alt=alt) as axes:
     axes.set_xscale("log")
+    axes.set_xticks(lengths["one process, ms"], [f"{ms:.2g}" for ms in lengths["one process, ms"]])
+    axes.minorticks_off()
     reach = [lengths["speed-up"] - lengths["lowest"], lengths["highest"] - lengths["speed-up"]]
     axes.errorbar(
         lengths["one process, ms"],
