@@ -318,10 +318,8 @@ guess.compare(crossing=crossing)
 x = "a step of one process, ms"
 title = f"{n} ranks: {lengths['speed-up'].iloc[0]:.2g} times one process for a short step, "
 title += f"{lengths['speed-up'].iloc[-1]:.2g} times for a long one"
-in_words = "; ".join(
-    f"{row.iloc[0]:.3g} ms: {row.iloc[1]:.2g} times" for _, row in lengths.iterrows()
-)
-alt = f"{title}. {in_words}."
+points = [f"{row.iloc[0]:.3g} ms: {row.iloc[1]:.2g} times" for _, row in lengths.iterrows()]
+alt = f"{title}. {'; '.join(points)}."
 with plots.canvas(title, x, "times as fast as one process", size=(7.5, 3.2), alt=alt) as axes:
     axes.set_xscale("log")
     axes.set_xticks(lengths["one process, ms"], [f"{ms:.2g}" for ms in lengths["one process, ms"]])
@@ -333,12 +331,11 @@ with plots.canvas(title, x, "times as fast as one process", size=(7.5, 3.2), alt
         yerr=reach,
         marker="o",
         capsize=3,
-        label="measured: median and range of the rounds",
+        label="measured: median, range of rounds",
     )
     axes.axhline(1, color="0.5", linestyle=":", label="as fast as one process")
-    axes.axhline(
-        base.ceiling.median, color="0.5", linestyle="--", label=f"{n} independent processes"
-    )
+    ceiling = f"{n} independent processes"
+    axes.axhline(base.ceiling.median, color="0.5", linestyle="--", label=ceiling)
     axes.set_ylim(0)
     axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
 
