@@ -572,10 +572,11 @@ if reason := delayed_link.unavailable_reason():
     print(f"{reason} The difference will be smaller.")
 fusion = pd.DataFrame()
 if choice.library == "tensorflow":
-    flags = ["--tensors", 84, "--calls", 5, "--rounds", rounds]
-    program = DEMOS / "measure_fusion.py"
-    fusion = mpirun(2, program, *flags, show=False, latency=latency).table("fusion")
-    fusion = fusion[["fused", "fused again", "unfused"]]
+    program = [DEMOS / "measure_fusion.py", "--tensors", 84, "--rounds", rounds]
+    settings = {"fused": {}, "unfused": {"HOROVOD_FUSION_THRESHOLD": 0}, "fused again": {}}
+    for name, variables in settings.items():  # Horovod takes the threshold when it starts
+        run = mpirun(2, *program, show=False, latency=latency, **variables)
+        fusion[name] = run.table("fusion")["seconds"]
     by_round = interleaved.ratios(fusion, "fused")
     verdict = interleaved.verdict(by_round["unfused"], noise=by_round["fused again"])
     times = (1 / by_round["unfused"]).median()
@@ -588,11 +589,11 @@ else:
     print("Not run: fusion is Horovod's.")
 
 # %% [markdown]
-# *fused again* is the same setting, measured a second time in each round: its difference from
-# *fused* is the noise. Without fusion two ranks exchange 84 messages, one after the other: at least
-# 84 ms. DDP's *buckets* are the same idea. With `HOROVOD_AUTOTUNE=1` Horovod [tries thresholds and
-# cycle times by itself](https://horovod.readthedocs.io/en/stable/autotune_include.html) during the
-# first steps, and keeps the best.
+# *fused again* is a second run of the same setting: its difference from *fused* is the noise.
+# Without fusion two ranks exchange 84 messages, one after the other: at least 84 ms. DDP's
+# *buckets* are the same idea. With `HOROVOD_AUTOTUNE=1` Horovod [tries thresholds and cycle times
+# by itself](https://horovod.readthedocs.io/en/stable/autotune_include.html) during the first steps,
+# and keeps the best.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 if len(fusion):
