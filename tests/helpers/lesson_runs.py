@@ -25,8 +25,8 @@ SMALL: dict[str, dict] = {
     "02": {"largest_bytes": 1_048_576, "blocks": 3, "epochs": 2},
     # A slow worker that is slower than what else a busy machine does to the others.
     "03": {"steps": 110, "slow_ms": 100, "epochs": 6, "expected_accuracy": 0.85},
-    "04": {"max_steps": 6, "batch": 512, "turn_steps": 8, "rounds": 3},
-    "05": {"repeats": 1},
+    "04": {"max_steps": 6, "steps": 2, "rounds": 3},
+    "05": {"steps": 2, "rounds": 3, "short_batches": [64]},
     "06": {
         "links": ["wide", "25mbit"],
         "jobs_each": 1,
