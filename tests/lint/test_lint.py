@@ -105,12 +105,12 @@ def test_another_spelling_is_seen_and_code_and_quotations_are_not():
 
 def test_a_fault_of_the_instructors_pages_is_seen():
     coverage, place = read(COVERAGE), instructor_rules.wrong_place
-    assert place("00", "Set up", "code `target`") is None
-    assert "has no section" in place("00", "No such section", "code `target`")
-    assert "no lesson 98" in place("98", "Set up", "code `target`")
-    assert all("is none of" in place("00", "Set up", word) for word in ("target", "result ``"))
+    assert place("00", "Create the stacks", "code `deploy`") is None
+    assert "has no section" in place("00", "No such section", "code `deploy`")
+    assert "no lesson 98" in place("98", "Set up", "code `deploy`")
+    assert all("is none of" in place("00", "Create the stacks", word) for word in ("target", "result ``"))
     for evidence in ("code `no such`", "test `no.py::test_no`", "result `no`", "source `no`"):
-        assert "there is no " in place("00", "Set up", evidence)
+        assert "there is no " in place("00", "Create the stacks", evidence)
     missing = coverage.replace("\n| 16 |", "\n| 15 |")
     messages = [finding.message for finding in instructor_rules.check_coverage(missing)]
     assert messages == ["row 16 is missing, or was never given", "row 15 is there twice"]
