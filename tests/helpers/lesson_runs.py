@@ -28,8 +28,9 @@ SMALL: dict[str, dict] = {
     "04": {"max_steps": 6, "batch": 512, "turn_steps": 8, "rounds": 3},
     "05": {"repeats": 1},
     "06": {
-        "links": ["wide", "50mbit"],
-        "epochs": 5,
+        "links": ["wide", "25mbit"],
+        "jobs_each": 1,
+        "rounds": 2,
         "layout_instances": [1, 2],
         "layout_megabytes": 4,
     },
@@ -40,8 +41,8 @@ SMALL: dict[str, dict] = {
         "epochs": 2,
         "training_between": "50mbit",
     },
-    "08": {"epochs": 8, "requests": 40},
-    "09": {"epochs": 1},
+    "08": {"epochs": 8, "requests": 40, "rounds": 3},
+    "09": {"epochs": 1, "rounds": 3},
     "10": {"epochs": 80},
     "99": {},
 }

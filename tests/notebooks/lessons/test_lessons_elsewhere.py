@@ -62,7 +62,7 @@ def texts(run):
 
 
 FEWER = {
-    "06": {"links": ["wide", "50mbit"], "epochs": 2, "layout_instances": [1, 2]},
+    "06": {"links": ["wide", "50mbit"], "jobs_each": 1, "rounds": 2, "layout_instances": [1, 2]},
     "07": {"megabytes": 1, "blocks": 2, "epochs": 1},
 }
 
