@@ -3,14 +3,17 @@
 Every function is called on all ranks. Which rank is on which instance: see placement.py.
 """
 
+from pathlib import Path
+
 import torch
 import torch.distributed as dist
 
 from collectives import wire
 from collectives.placement import equal_instances, instance_of
-from collectives.timing import in_turns, there_and_back
+from collectives.timing import algorithm_of, in_turns, there_and_back
 
 TIERS = ("intra_node", "inter_node")
+NETWORK_CARDS = Path("/proc/net/dev")  # Linux: bytes and packets of each card, see proc(5)
 
 
 def message_seconds(
@@ -57,6 +60,36 @@ def message_seconds(
             receive.wait()
 
     return slowest([seconds / calls for seconds in in_turns({tier: in_a_row}, 1, blocks)[tier]])
+
+
+def card_bytes(algorithm: str, n_bytes: int) -> list[tuple[int, int]] | None:
+    """What the network cards counted in one all-reduce of n_bytes: (sent, received), by rank.
+
+    With the packets' headers and acknowledgements. None where the system keeps no such counts
+    (/proc/net/dev of Linux). What opens a connection is counted, too: reduce something before.
+    """
+    if not NETWORK_CARDS.is_file():
+        return None
+    tensor = torch.zeros(n_bytes // 4)
+    dist.barrier()
+    before = _counted()
+    algorithm_of(algorithm)(tensor)
+    dist.barrier()
+    passed = torch.tensor([now - then for now, then in zip(_counted(), before, strict=True)])
+    by_rank = [torch.zeros_like(passed) for _ in range(dist.get_world_size())]
+    dist.all_gather(by_rank, passed)
+    return [(int(sent), int(received)) for sent, received in by_rank]
+
+
+def _counted() -> tuple[int, int]:
+    """(sent, received) of all cards of this process's network so far, without the loopback."""
+    sent = received = 0
+    for line in NETWORK_CARDS.read_text().splitlines()[2:]:
+        name, numbers = line.split(":")
+        if name.strip() != "lo":
+            columns = numbers.split()
+            received, sent = received + int(columns[0]), sent + int(columns[8])
+    return sent, received
 
 
 def slowest(seconds: list[float]) -> list[float]:
