@@ -29,6 +29,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+from scipy.optimize import nnls
+
 from workshop.measure.all_reduces import (
     HIERARCHICAL_CHUNK_BYTES,
     Message,
@@ -66,6 +69,23 @@ class Link:
             )
         beta = (slow - quick) / (many - few)
         return cls(alpha=max(0.0, quick - beta * few), beta=beta)
+
+    @classmethod
+    def fit(cls, seconds: Mapping[int, float]) -> Link:
+        """The link that comes nearest to messages of three sizes or more.
+
+        seconds: those of a message, by its bytes. Relative errors count, so that a message of 8
+        bytes weighs as much as one of a megabyte; neither alpha nor beta gets below 0.
+        Raises ValueError for fewer sizes, and for seconds that are not above 0.
+        """
+        if len(seconds) < 3 or min(seconds.values()) <= 0:
+            raise ValueError(
+                f"{dict(seconds)}: give the seconds, above 0, of messages of three sizes or more."
+            )
+        sizes, times = (np.array(values, float) for values in zip(*seconds.items(), strict=True))
+        terms = np.stack([np.ones(len(sizes)), sizes], axis=1) / times[:, np.newaxis]
+        (alpha, beta), _ = nnls(terms, np.ones(len(sizes)))
+        return cls(float(alpha), float(beta))
 
 
 @dataclass(frozen=True)
