@@ -9,8 +9,9 @@ distribution={"mpi": {"enabled": True, "processes_per_host": 4}}. Rank 0 prints 
     {"event": "link", "tier": "inter_node", "pairs": 4, "bytes": 1048576, "seconds": [...]}
     {"event": "all_reduce", "algorithm": "ring", "bytes": 8388608, "seconds": [...]}
 
-seconds: of one call, by block, on the slowest rank. A link line is one message one way. With 1
-pair nothing else moves; with more, so many ranks of each instance send at the same time. An
+seconds: of one call, by block, on the slowest rank. A link line is one message, timed as a step of
+a ring. With 1 pair nothing else moves on an instance; with more, so many of its ranks send at the
+same time. An
 algorithm that does not give what torch's all-reduce gives is not measured: the script fails.
 """
 
@@ -35,7 +36,9 @@ def arguments() -> argparse.Namespace:
     add_flag(parser, "--algorithms", type=_list_of(_algorithm, "names"), default=every)
     sizes, count = _list_of(_size, "sizes"), number(int, 1)
     add_flag(parser, "--bytes", type=sizes, default="8388608,1048576", help="of float32 tensors")
-    add_flag(parser, "--link-bytes", type=sizes, default="8,1048576", help="of single messages")
+    add_flag(
+        parser, "--link-bytes", type=sizes, default="8,65536,1048576", help="of single messages"
+    )
     add_flag(parser, "--blocks", type=count, default=5, help="measurements of each")
     add_flag(parser, "--calls", type=count, default=1, help="calls in a row in each of them")
     parser.add_argument("--model_dir", help="accepted because the SDK's estimator always sends it")
@@ -54,22 +57,16 @@ def main() -> None:
     say(event="placement", instances=len(instances), ranks_per_instance=len(instances[0]))
     for algorithm in args.algorithms:
         check(algorithm)
-    measure_links(args, len(instances[0]))
+    measure_links(args)
     measure_all_reduces(args)
     cleanup()
 
 
-def measure_links(args: argparse.Namespace, ranks_per_instance: int) -> None:
+def measure_links(args: argparse.Namespace) -> None:
     """Print a line for each tier, number of pairs and size of a message."""
-    for tier in tiers.TIERS:
-        for pairs in sorted({1, ranks_per_instance}):
-            for n_bytes in args.link_bytes:
-                # A short message is over sooner than the ranks can begin together.
-                short = n_bytes < 65536 or tier == "intra_node"
-                calls = max(args.calls, 20) if short else args.calls
-                seconds = tiers.message_seconds(tier, pairs, n_bytes, calls, args.blocks)
-                if seconds is not None:
-                    say(event="link", tier=tier, pairs=pairs, bytes=n_bytes, seconds=seconds)
+    measured = tiers.message_seconds(args.link_bytes, args.calls, args.blocks)
+    for (tier, pairs, n_bytes), seconds in measured.items():
+        say(event="link", tier=tier, pairs=pairs, bytes=n_bytes, seconds=seconds)
 
 
 def measure_all_reduces(args: argparse.Namespace) -> None:

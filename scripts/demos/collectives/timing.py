@@ -6,6 +6,7 @@ block: a machine that is busy for a while is then busy for all of them.
 """
 
 import importlib
+import random
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -44,16 +45,19 @@ Key = TypeVar("Key")
 def in_turns(
     functions: dict[Key, Callable[[], object]], calls: int, blocks: int, warm_up: int = 1
 ) -> dict[Key, list[float]]:
-    """Seconds of one call of each function, by block, on this rank: A B C, A B C, and so on.
+    """Seconds of one call of each function, by block, on this rank: A B C, B C A, and so on.
 
-    calls: in a block, which all ranks begin together. warm_up: calls of each before, not counted.
+    calls: in a block, which all ranks begin together. Each round has an order of its own, random
+    and the same on all ranks. warm_up: calls of each before, not counted.
     """
     for _ in range(warm_up):
         for function in functions.values():
             function()
     seconds: dict[Key, list[float]] = {key: [] for key in functions}
-    for _ in range(blocks):
-        for key, function in functions.items():
+    for block in range(blocks):
+        order = list(functions.items())
+        random.Random(block).shuffle(order)
+        for key, function in order:
             dist.barrier()
             began = time.perf_counter()
             for _ in range(calls):
