@@ -169,11 +169,13 @@ def quiz_answers() -> str:
         lines += [f"## {lesson(name).title}", "", f"In short: `{key}`.", ""]
         for at, question in enumerate(questions, 1):
             lines += [f"{at}. {question.text}", ""]
+            shared = len(set(question.why)) == 1  # one answer to all choices
             for index, choice in enumerate(question.choices):
                 text = f"{quiz.LETTERS[index]}) {choice}"
                 right = index == question.answer
-                lines.append(f"   - **{text}** (right)" if right else f"   - {text}")
-            lines += ["", f"   {question.why}", ""]
+                text = f"**{text}** (right)" if right else text
+                lines.append(f"   - {text}" + ("" if shared else f"\\\n     {question.why[index]}"))
+            lines += ["", f"   {question.why[0]}", ""] if shared else [""]
     return "\n".join(lines)
 
 

@@ -6,7 +6,9 @@ The questions are in notebooks/quiz/lesson_NN.toml:
     text = "How many ...?"
     choices = ["one", "two", "three"]
     answer = 1                          # index from 0
-    why = "Because ..."
+    why = ["No, because ...", "Because ...", "No, because ..."]    # to each choice, in their order
+
+A text in place of the list answers all choices.
 """
 
 from __future__ import annotations
@@ -26,12 +28,12 @@ CODE = re.compile(r"`([^`]+)`")
 
 @dataclass(frozen=True)
 class Question:
-    """answer: the index of the right choice, from 0."""
+    """answer: the index of the right choice, from 0. why: what a click on each choice says."""
 
     text: str
     choices: list[str]
     answer: int
-    why: str
+    why: list[str]
 
 
 def quiz(lesson: str) -> None:
@@ -57,7 +59,14 @@ def load(lesson: str, folder: Path = QUIZZES) -> list[Question]:
     if not path.is_file():
         known = ", ".join(lessons(folder)) or "none"
         raise ValueError(f"Lesson {lesson!r} has no quiz. These have one: {known}.")
-    return [Question(**table) for table in tomllib.loads(path.read_text("utf-8"))["question"]]
+    return [_question(**table) for table in tomllib.loads(path.read_text("utf-8"))["question"]]
+
+
+def _question(text: str, choices: list[str], answer: int, why: str | list[str]) -> Question:
+    answers = [why] * len(choices) if isinstance(why, str) else why
+    if len(answers) != len(choices):
+        raise ValueError(f"{len(choices)} choices and {len(answers)} answers: {text}")
+    return Question(text, choices, answer, answers)
 
 
 def as_html(questions: list[Question]) -> str:
@@ -65,11 +74,11 @@ def as_html(questions: list[Question]) -> str:
     parts = []
     for question in questions:
         parts.append(f"<li><p>{_marked_up(question.text)}</p>")
-        for index, choice in enumerate(question.choices):
+        for index, (choice, why) in enumerate(zip(question.choices, question.why, strict=True)):
             verdict = "Right." if index == question.answer else "No."
             parts.append(
                 f"<details><summary>{_marked_up(choice)}</summary>"
-                f"<p><b>{verdict}</b> {_marked_up(question.why)}</p></details>"
+                f"<p><b>{verdict}</b> {_marked_up(why)}</p></details>"
             )
         parts.append("</li>")
     return "<p>Click on your answer.</p><ol>" + "\n".join(parts) + "</ol>"

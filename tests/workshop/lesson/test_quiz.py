@@ -33,9 +33,32 @@ def test_every_quiz_has_three_whole_questions(lesson):
     assert len(questions) == 3
     assert len({question.answer for question in questions}) > 1, "always the same letter"
     for question in questions:
-        assert all([question.text, question.why, *question.choices])
+        assert all([question.text, *question.why, *question.choices])
         assert len(set(question.choices)) == len(question.choices) in (3, 4)
         assert type(question.answer) is int and 0 <= question.answer < len(question.choices)
+
+
+# The lessons whose choices each have an answer of their own.
+@pytest.mark.parametrize("lesson", ["08", "09", "10", "99"])
+def test_each_choice_has_its_own_answer(lesson):
+    for question in load(lesson):
+        assert len(set(question.why)) == len(question.choices), question.text
+
+
+def test_an_answer_to_each_choice_is_shown_at_that_choice_only(tmp_path):
+    answers = '["too few", "yes", "too many"]'
+    question = QUESTION.format(answer=1).replace('"Because of `rank`."', answers)
+    (tmp_path / "lesson_01.toml").write_text(question)
+    (question,) = load("01", tmp_path)
+    shown = [choice["details"] for choice in Choices(module.as_html([question])).choices]
+    assert shown == ["No. too few", "Right. yes", "No. too many"]
+
+
+def test_a_choice_without_an_answer_is_refused(tmp_path):
+    question = QUESTION.format(answer=1).replace('"Because of `rank`."', '["too few", "yes"]')
+    (tmp_path / "lesson_01.toml").write_text(question)
+    with pytest.raises(ValueError, match="3 choices and 2 answers: How many"):
+        load("01", tmp_path)
 
 
 def test_a_lesson_without_a_quiz(small):
