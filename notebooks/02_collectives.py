@@ -97,8 +97,9 @@ algorithms = ("naive", "tree", "ring")
 def measuring(link: str, names=(*algorithms, "ring again", "gloo"), sizes=tensor_bytes) -> PyTorch:
     """A job that times all-reduces, and single messages, on instances with such links."""
     job = session.job_settings("ring", source_dir=workshop.DEMOS) | {"max_run": max_run}
-    settings = {"algorithms": ",".join(names), "bytes": ",".join(map(str, sizes)), "link-bytes": 8}
-    settings |= {"message-bytes": ",".join(map(str, message_bytes)), "blocks": rounds}
+    messages = ",".join(map(str, message_bytes))
+    settings = {"algorithms": ",".join(names), "bytes": ",".join(map(str, sizes))}
+    settings |= {"link-bytes": messages, "one-way-bytes": messages, "blocks": rounds}
     return PyTorch(
         entry_point="measure_all_reduce.py",
         instance_count=world_size,
@@ -125,7 +126,7 @@ if not recorded:
     events = workshop.follow(estimator).events
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-kept = [event for event in events if event["event"] in ("message", "all_reduce", "cards")]
+kept = [event for event in events if event["event"] in ("link", "one_way", "all_reduce", "cards")]
 workshop.save_results(events=kept, recorded=bool(recorded))
 
 # %%
@@ -151,10 +152,11 @@ plots.bar_chart(
 )
 
 # %%
-points = {kind: {} for kind in ("one way", "ring step")}  # kind of message: {bytes: seconds}
+names = {"one_way": "one way", "link": "ring step"}  # record -> kind of message
+points = {kind: {} for kind in names.values()}  # kind: {bytes: seconds}
 for event in events:
-    if event["event"] == "message":
-        points[event["kind"]][event["bytes"]] = float(np.median(event["seconds"]))
+    if event["event"] in names:
+        points[names[event["event"]]][event["bytes"]] = float(np.median(event["seconds"]))
 links = {kind: Link.fit(measured) for kind, measured in points.items()}
 steps, chunk = 2 * (world_size - 1), largest / world_size
 by_messages = {"naive": steps * links["one way"].seconds(largest)}

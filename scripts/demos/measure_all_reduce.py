@@ -7,13 +7,13 @@ distribution={"mpi": {"enabled": True, "processes_per_host": 4}}. Rank 0 prints 
 
     {"event": "placement", "instances": 2, "ranks_per_instance": 4}
     {"event": "link", "tier": "inter_node", "pairs": 4, "bytes": 1048576, "seconds": [...]}
-    {"event": "message", "kind": "ring step", "bytes": 1500000, "seconds": [...]}
+    {"event": "one_way", "bytes": 300000, "seconds": [...]}
     {"event": "all_reduce", "algorithm": "ring", "bytes": 8388608, "seconds": [...]}
     {"event": "cards", "algorithm": "ring", "bytes": 8388608, "sent": [...], "received": [...]}
 
-seconds: of one call, by block, on the slowest rank. A link line is one message one way. With 1
-pair nothing else moves; with more, so many ranks of each instance send at the same time. Message
-lines (--message-bytes) are of a message alone, "one way", and of a "ring step". Cards lines
+seconds: of one call, by block, on the slowest rank. A link line is one message, timed as a step of
+a ring. With 1 pair nothing else moves on an instance; with more, so many of its ranks send at the
+same time. A one_way line (--one-way-bytes) is a message from rank 0 to rank 1, alone. Cards lines
 (--card-bytes) are what the instances' network cards counted in one call, by rank, with all headers.
 Two of a name, "ring,ring again", measure it twice in each round, to see the noise.
 An algorithm that does not give what torch's all-reduce gives is not measured: the script fails.
@@ -40,11 +40,11 @@ def arguments() -> argparse.Namespace:
     add_flag(parser, "--algorithms", type=list_of(_algorithm, "names"), default=every)
     sizes, count = list_of(_size, "sizes"), number(int, 1)
     add_flag(parser, "--bytes", type=sizes, default="8388608,1048576", help="of float32 tensors")
-    add_flag(parser, "--link-bytes", type=sizes, default="8,1048576", help="of single messages")
-    add_flag(parser, "--message-bytes", type=sizes, default=[], help="of a ring's steps")
     add_flag(
-        parser, "--card-bytes", type=sizes, default=[], help="of tensors, for the network cards"
+        parser, "--link-bytes", type=sizes, default="8,65536,1048576", help="of a ring's messages"
     )
+    add_flag(parser, "--one-way-bytes", type=sizes, default=[], help="of messages that are alone")
+    add_flag(parser, "--card-bytes", type=sizes, default=[], help="of tensors, for network cards")
     add_flag(parser, "--blocks", type=count, default=5, help="measurements of each")
     add_flag(parser, "--calls", type=count, default=1, help="calls in a row in each of them")
     parser.add_argument("--model_dir", help="accepted because the SDK's estimator always sends it")
@@ -63,36 +63,31 @@ def main() -> None:
     say(event="placement", instances=len(instances), ranks_per_instance=len(instances[0]))
     for algorithm in args.algorithms:
         check(algorithm)
-    measure_links(args, len(instances[0]))
-    measure_messages(args)
+    measure_links(args)
+    measure_one_way(args)
     measure_all_reduces(args)
     count_on_cards(args)
     cleanup()
 
 
-def measure_links(args: argparse.Namespace, ranks_per_instance: int) -> None:
+def measure_links(args: argparse.Namespace) -> None:
     """Print a line for each tier, number of pairs and size of a message."""
-    for tier in tiers.TIERS:
-        for pairs in sorted({1, ranks_per_instance}):
-            for n_bytes in args.link_bytes:
-                calls = calls_for(0 if tier == "intra_node" else n_bytes, args.calls)
-                seconds = tiers.message_seconds(tier, pairs, n_bytes, calls, args.blocks)
-                if seconds is not None:
-                    say(event="link", tier=tier, pairs=pairs, bytes=n_bytes, seconds=seconds)
+    measured = tiers.message_seconds(args.link_bytes, args.calls, args.blocks)
+    for (tier, pairs, n_bytes), seconds in measured.items():
+        say(event="link", tier=tier, pairs=pairs, bytes=n_bytes, seconds=seconds)
 
 
 def calls_for(n_bytes: int, calls: int) -> int:
     """How many calls a block has: a short one is over sooner than the ranks can begin together."""
-    return max(calls, 20) if n_bytes < 65536 else calls
+    return max(calls, tiers.CALLS_OF_SHORT) if n_bytes < tiers.SHORT else calls
 
 
-def measure_messages(args: argparse.Namespace) -> None:
-    """Print a line for each size and kind: a message alone, and one of a ring's steps."""
-    for n_bytes in args.message_bytes:
-        names, calls = ["one way", "ring step"], calls_for(n_bytes, args.calls)
-        kinds = timing.interleaved_seconds(names, n_bytes, calls, args.blocks)
-        for kind, seconds in kinds.items():
-            say(event="message", kind=kind, bytes=n_bytes, seconds=tiers.slowest(seconds))
+def measure_one_way(args: argparse.Namespace) -> None:
+    """Print a line for each size of a message."""
+    for n_bytes in args.one_way_bytes:
+        calls = calls_for(n_bytes, args.calls)
+        by_name = timing.interleaved_seconds(["one way"], n_bytes, calls, args.blocks)
+        say(event="one_way", bytes=n_bytes, seconds=tiers.slowest(by_name["one way"]))
 
 
 def measure_all_reduces(args: argparse.Namespace) -> None:

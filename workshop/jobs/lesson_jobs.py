@@ -165,8 +165,8 @@ def _lesson_02(lesson) -> Iterator[LessonJob]:
         hyperparameters={
             "algorithms": "naive,tree,ring,ring again,gloo",
             "bytes": numbers(lesson.tensor_bytes),
-            "link-bytes": 8,
-            "message-bytes": numbers(lesson.message_bytes),
+            "link-bytes": numbers(lesson.message_bytes),
+            "one-way-bytes": numbers(lesson.message_bytes),
             "card-bytes": 1_000_000,
             "blocks": lesson.rounds,
         },

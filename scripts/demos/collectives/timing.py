@@ -27,21 +27,17 @@ def interleaved_seconds(
     """Seconds of one call of each, by block, on this rank.
 
     Args:
-        names: "one way": a message from rank 0 to rank 1, the others idle. "ring step": a message
-            from every rank to the next at the same time, as a ring does it. An algorithm: an
-            all-reduce of float32.
+        names: "one way": a message from rank 0 to rank 1, the others idle. An algorithm: an
+            all-reduce of float32; "ring again" is a second measurement of the same.
         n_bytes: of a message, or of the tensor that is reduced.
         calls, blocks: how many calls a block has, and how many blocks there are.
 
     A first call of each, which opens the connections, is not counted.
     """
     seconds = in_turns({name: _function(name, n_bytes) for name in names}, calls, blocks)
-    # There and back was timed, and half of a ring's steps in a row.
-    in_a_call = {"one way": 2, "ring step": dist.get_world_size() - 1}
-    return {
-        name: [value / in_a_call.get(name, 1) for value in values]
-        for name, values in seconds.items()
-    }
+    if "one way" in seconds:  # there and back was timed
+        seconds["one way"] = [round_trip / 2 for round_trip in seconds["one way"]]
+    return seconds
 
 
 Key = TypeVar("Key")
@@ -50,20 +46,19 @@ Key = TypeVar("Key")
 def in_turns(
     functions: dict[Key, Callable[[], object]], calls: int, blocks: int, warm_up: int = 1
 ) -> dict[Key, list[float]]:
-    """Seconds of one call of each function, by block, on this rank: A B C, B A C, and so on.
+    """Seconds of one call of each function, by block, on this rank: A B C, B C A, and so on.
 
-    Each round is in another order, the same on all ranks: what follows a slow one is then not
-    always the same. calls: in a block, which all ranks begin together. warm_up: calls of each
-    before, not counted.
+    calls: in a block, which all ranks begin together. Each round has an order of its own, random
+    and the same on all ranks. warm_up: calls of each before, not counted.
     """
     for _ in range(warm_up):
         for function in functions.values():
             function()
     seconds: dict[Key, list[float]] = {key: [] for key in functions}
-    order = random.Random(0)
-    for _ in range(blocks):
-        for key in order.sample(list(functions), len(functions)):
-            function = functions[key]
+    for block in range(blocks):
+        order = list(functions.items())
+        random.Random(block).shuffle(order)
+        for key, function in order:
             dist.barrier()
             began = time.perf_counter()
             for _ in range(calls):
@@ -117,20 +112,8 @@ def algorithm_of(name: str) -> Callable:
 
 
 def _function(name: str, n_bytes: int) -> Callable[[], None]:
-    rank, world_size = dist.get_rank(), dist.get_world_size()
-    outgoing, incoming = torch.zeros(2, n_bytes, dtype=torch.uint8)
-
-    def steps_in_a_row() -> None:
-        """What ring.all_gather does: all receives begin before the first send."""
-        after, before = (rank + 1) % world_size, (rank - 1) % world_size
-        received = [wire.begin_to_receive(incoming, before) for _ in range(world_size - 1)]
-        for arrival in received:
-            wire.send(outgoing, after)
-            arrival.wait()
-
     if name == "one way":
+        outgoing, incoming = torch.zeros(2, n_bytes, dtype=torch.uint8)
         return lambda: there_and_back(0, 1, outgoing, incoming)
-    if name == "ring step":
-        return steps_in_a_row
     all_reduce, tensor = algorithm_of(name), torch.zeros(n_bytes // 4)
     return lambda: all_reduce(tensor)
