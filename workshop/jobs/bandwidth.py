@@ -38,4 +38,4 @@ def unlimited_reason(session: Session, latency: bool = False) -> str | None:
     if reason := local_sagemaker.shaping_unavailable_reason():
         return f"Bandwidth is unlimited: {reason}."
     reason = local_sagemaker.shaping_unavailable_reason(latency=True) if latency else None
-    return f"Links are not delayed: {reason}." if reason else None
+    return f"Links are not delayed: {reason.rstrip('.')}." if reason else None

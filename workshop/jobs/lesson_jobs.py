@@ -177,6 +177,19 @@ def _lesson_02(lesson) -> Iterator[LessonJob]:
 
 
 def _lesson_03(lesson) -> Iterator[LessonJob]:
+    yield LessonJob(
+        "server",
+        "demos/measure_server.py",
+        lesson.workers + 1,
+        hyperparameters={
+            "workers": ",".join(map(str, sorted({1, 2, lesson.workers}))),
+            "bytes": lesson.server_bytes,
+            "rounds": lesson.rounds,
+        },
+        **_mpi(1),
+        **_links(lesson.link),
+        **PYTORCH,
+    )
     common: Settings = {
         "framework": "tensorflow",
         "version": "2.14.1",
