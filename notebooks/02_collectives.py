@@ -69,14 +69,16 @@ session = workshop.session(target=target, seat=seat)
 unlimited = bandwidth.unlimited_reason(session)
 recorded = reference_results.load("02") if unlimited and target == "local" else None
 source = "recorded" if recorded else "measured"
-print(recorded.caption if recorded else unlimited or f"Each instance gets a link of {link}.")
+print(unlimited or f"Each instance gets a link of {link}.")
+if recorded:
+    print(recorded.caption)
 
 # %% [markdown]
 # ## The result, first
 #
-# Four ranks hold a tensor each, and every rank needs the sum of all four: an **all-reduce**.
-# Training makes one in every step, of the gradients (lesson 01). Each rank is on an instance of its
-# own, whose link carries 200 Mbit/s. Four ways to do it:
+# Four ranks hold a tensor each, and every rank needs the sum of all four: an **all-reduce**, which
+# training makes in every step. Each rank is on an instance of its own, whose link carries 200
+# Mbit/s. Four ways to do it:
 #
 # - **naive**: all send their tensor to rank 0, which adds and sends the sum back to each;
 # - **tree**: ranks add up in pairs, then pairs of pairs do, and the sum comes back the same way;
@@ -85,7 +87,8 @@ print(recorded.caption if recorded else unlimited or f"Each instance gets a link
 
 # %%
 guess = workshop.guess(
-    gain="8 MB on each of 4 ranks: what is the speed-up of the ring over the naive way?"
+    gain=f"{world_size} ranks, {max(tensor_bytes) / 1e6:g} MB on each: "
+    "what is the speed-up of the ring over the naive way?"
 )
 
 # %%
@@ -114,8 +117,7 @@ def measuring(link: str, names=(*algorithms, "ring again", "gloo"), sizes=tensor
 
 
 # %% [markdown]
-# The job takes about a minute. Read the next section while it runs. (What it costs on AWS is
-# computed first.)
+# The job takes about a minute: read on while it runs.
 
 # %%
 events = recorded.results["events"] if recorded else None
@@ -141,7 +143,7 @@ ms = 1000 * seconds[largest][[*algorithms, "gloo"]]
 spread = pd.DataFrame({"lowest": ms.min(), "highest": ms.max()})
 rate = None if target == "aws" else 1e6 * bandwidth.mbit(link) / 8  # bytes per second
 over = f"links of {bandwidth.mbit(link):g} Mbit/s" if rate else f"the links of {instance_type}"
-title = f"{largest / 1e6:g} MB over {over}: the ring is {gains.median():.1f} times as fast"
+title = f"{largest / 1e6:g} MB over {over}: the ring is {gains.median():.1f} times as fast as naive"
 bounds = None
 if rate:
     follow = [6, 4, 1.5, 1.5] if world_size == 4 else [np.nan] * 4  # tensors, one after the other
@@ -185,17 +187,14 @@ assert gains.median() > 2, f"The ring should win on limited links: {list(gains.r
 workshop.save_results(gain=gains.median(), predicted_off=off, on_cards=on_cards)
 
 # %% [markdown]
-# The rest of the lesson is how to get there: you build the ring, count what it sends, and predict
-# its time from two numbers.
+# How to get there: build the ring, count what it sends, predict its time from two numbers.
 #
 # ## Send and receive
 #
-# A **rank** is one process of the job, and also its number. Ranks share no memory: what one knows,
-# another learns only from a message. Two calls are enough: `send(tensor, to)` and
-# `recv(tensor, from)`.
-#
-# `start_ranks` starts real processes and lets them meet. `run` makes each of them call a function
-# at the same time, and returns their results in a list.
+# A **rank** is one process of the job, and also its number. Ranks share no memory, only messages.
+# Two calls are enough: `send(tensor, to)` and `recv(tensor, from)`. `start_ranks` starts real
+# processes and lets them meet; `run` makes each call a function at the same time, and returns their
+# results.
 
 
 # %% tags=["deterministic"]
@@ -322,9 +321,9 @@ workshop.save_results(through_rank_0=[passed[0] for passed in through.values()])
 # ## The ring
 #
 # Two ideas take the load off rank 0. Cut the tensor into as many **chunks** as there are ranks, and
-# let a different rank sum up each chunk. And let every rank send only to the next, and receive only
-# from the one before, so that all **links** work all the time. The first half is a reduce-scatter.
-# `coming` lists the chunks in the order in which they arrive. (Ignore `order` and `on_step`.)
+# let a different rank sum up each. And let every rank send only to the next, so that all **links**
+# work all the time. The first half is a reduce-scatter. `coming` lists the chunks in the order in
+# which they arrive. (Ignore `order` and `on_step`.)
 
 # %%
 workshop.show_function("demos/collectives/ring.py", "reduce_scatter")
@@ -345,8 +344,8 @@ plots.ring_steps(watched)
 
 # %% [markdown]
 # The same run with a slider. Follow the black frame in the first column: it moves down one rank in
-# each step, and one more digit becomes 1 each time. After the reduce-scatter there is one complete
-# sum in each row; the all-gather copies it to all others.
+# each step. After the reduce-scatter there is one complete sum in each row; the all-gather copies
+# it to all others.
 
 # %%
 plots.interactive.ring(watched)
@@ -383,11 +382,10 @@ differing = pd.DataFrame(
 differing.rename_axis(columns="wrong elements")
 
 # %% [markdown]
-# Two things describe an algorithm: how large a message is, and how many travel in each step. For
-# n bytes on 4 ranks naive has messages of n bytes in 6 steps, `[1, 1, 1, 1, 1, 1]`; the tree
-# messages of n bytes, `[2, 1, 1, 2]`; the ring messages of n / 4 bytes, `[4, 4, 4, 4, 4, 4]`.
-# `messages` computes this for any number of ranks, and the table compares it with what the ranks
-# counted.
+# Two things describe an algorithm: how large a message is, and how many travel in each step. On 4
+# ranks naive has messages of n bytes, `[1, 1, 1, 1, 1, 1]`; the tree messages of n bytes,
+# `[2, 1, 1, 2]`; the ring messages of n / 4 bytes, `[4, 4, 4, 4, 4, 4]`. `messages` computes this
+# for any number of ranks, and the table compares it with what the ranks counted.
 
 
 # %%
@@ -436,12 +434,12 @@ workshop.save_results(different_elements=int(differing.sum(axis=None)), busiest_
 # tensor, and receives as much. That stays below twice the tensor, however many ranks there are.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-look = {"naive": ("#D55E00", "s"), "tree": ("#E69F00", "^"), "ring": ("#0072B2", "o")}
-look["gloo"] = ("#009E73", "x")  # colour and mark, in this and the next picture
+# Colour and mark of each, as in the first picture.
+look = dict(zip((*algorithms, "gloo"), zip(plots.COLOURS, "s^ox", strict=False), strict=True))
 counts = range(2, 17)
-title = "Naive: each rank adds 2 MB at rank 0. A ring's rank stays below 4 MB"
+title = "Naive: each rank adds 2 MB. A ring stays below 4 MB"
 counted = {n: {a: max(megabytes(a, n)) for a in algorithms} for n in range(2, world_size + 1)}
-with plots.canvas(title, "ranks", "MB in and out of the busiest rank, tensor of 1 MB") as axes:
+with plots.canvas(title, "ranks (tensor of 1 MB)", "MB at the busiest rank") as axes:
     for name, style in zip(algorithms, ("-", "--", ":"), strict=True):
         colour, mark = look[name]
         formula = [busiest_rank(name, 1, n) for n in counts]
@@ -468,9 +466,9 @@ for kind, measured in points.items():
 fitted.round(2).rename_axis(source)
 
 # %% [markdown]
-# 200 Mbit/s are 25 MB/s; headers, and the receivers' acknowledgements on the way back, take the
-# rest. Steps follow each other, and each costs α + β times the bytes of one message. So, for N
-# ranks and n bytes (the logarithm is rounded up):
+# 200 Mbit/s are 25 MB/s, minus headers and acknowledgements. Steps follow each other, and each
+# costs α + β times the bytes of one message. So, for N ranks and n bytes (the logarithm is rounded
+# up):
 #
 # | | steps | bytes of a message | seconds |
 # |---|---|---|---|
@@ -483,9 +481,9 @@ fitted.round(2).rename_axis(source)
 # %%
 closest = ["tree", "ring", "no difference shown"]
 guess = workshop.guess(
-    ring_ms="The ring, 1 MB, 4 ranks: how many milliseconds?",
-    naive_ms="Naive, 1 MB, 4 ranks: how many milliseconds?",
-    small=("A tensor of 4 kB: which is faster?", closest),
+    ring_ms=f"The ring, {tensor_bytes[1] / 1e6:g} MB: how many milliseconds?",
+    naive_ms=f"Naive, {tensor_bytes[1] / 1e6:g} MB: how many milliseconds?",
+    small=(f"A tensor of {min(tensor_bytes) / 1e3:g} kB: which is faster?", closest),
 )
 
 
@@ -540,6 +538,8 @@ with plots.canvas(title, *axes_names, size=(7, 4)) as axes:
         colour, mark = look[name]
         axes.plot(1000 * predicted[name], 1000 * judged[name], mark, color=colour, label=name)
     axes.set(xscale="log", yscale="log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_major_formatter("{x:g}")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -552,13 +552,12 @@ workshop.save_results(errors={name: list(column) for name, column in error.items
 # what else runs. What remains is the number of steps that wait for it: four in the tree, six in the
 # ring.
 #
-# *algbw* and *busbw* are how nccl-tests report: bytes of the tensor by seconds, and that times
-# 2 (N - 1) / N, which is what a link of the ring really carries
-# ([nccl-tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md), read on
-# 2026-11-25). Compare busbw with your bandwidth.
+# Other people's figures are often *algbw*, the tensor's bytes by seconds, or *busbw*: that times 2
+# (N - 1) / N, which is what a ring's link carries
+# ([nccl-tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md)). Compare busbw
+# with your bandwidth.
 #
-# A latency of a millisecond, as between two zones, makes the difference plain. The next cell adds
-# it to each link, where the kernel can delay packets.
+# The next cell adds a latency of 1 ms, as between two zones, where the kernel can delay packets.
 
 # %%
 late = bandwidth.unlimited_reason(session, latency=True)
@@ -589,11 +588,10 @@ for n_bytes, size in [(4e3, "4 kB"), (100e6, "100 MB")]:
 computed.rename_axis("milliseconds").round(1)
 
 # %% [markdown]
-# **100 MB on 256 ranks: 41 seconds the naive way, 0.19 s around a ring.** From 4 ranks to 256 the
-# ring's time grows by about half. For 4 kB on 256 ranks it loses to the tree: it pays α for 510
-# steps. Libraries therefore choose by size, and pack many small gradients into a few large
-# **buckets**. (NCCL, NVIDIA's library, cuts the tensor into pieces and uses two trees at once:
-# [NCCL
+# **100 MB on 256 ranks: 41 seconds the naive way, 0.19 s around a ring.** For 4 kB it loses to the
+# tree: it pays α for 510 steps. Libraries therefore choose by size, and pack many small gradients
+# into a few large **buckets**. (NVIDIA's NCCL cuts the tensor into pieces and uses two trees at
+# once: [NCCL
 # 2.4](https://developer.nvidia.com/blog/massively-scale-deep-learning-training-nccl-2-4/), 2019.)
 #
 # ## Half an all-reduce: ZeRO
@@ -760,10 +758,9 @@ assert seen["given, no set_epoch"] < seen["given, set_epoch"], "set_epoch must d
 workshop.save_results(reads=reads, seen=seen)
 
 # %% [markdown]
-# - *Not given*: every rank reads everything. If they also shuffle alike, all compute the same
-#   gradient, and you pay for N ranks to do the work of one.
+# - *Not given*: every rank reads everything, and you pay for N ranks to do the work of one.
 # - *No `set_epoch`*: every epoch has the order of the first. A rank never sees another rank's
-#   examples, and each batch always contains the same ones.
+#   examples.
 #
 # <details><summary>Coming from another tutorial?</summary>
 #
@@ -795,9 +792,8 @@ workshop.quiz("02")
 # %% [markdown]
 # ## Summary
 #
-# - Every rank must make a collective call, or the others wait forever.
 # - A ring all-reduce is a reduce-scatter and an all-gather: 2 (N - 1) steps, and less than twice
-#   the tensor into each rank and out of it, however many ranks there are.
+#   the tensor into each rank and out of it. Every rank must call it, or the others wait forever.
 # - A message of n bytes takes α + β n seconds. A large tensor needs its bytes spread over all
 #   links, as in a ring, and more messages are the price; a small one needs few steps, as in a tree.
 # - `WORLD_SIZE` counts processes. Give the sampler to the loader and call `set_epoch`.
@@ -808,7 +804,7 @@ workshop.quiz("02")
 ranks.stop()
 
 # %% [markdown]
-# The ranks have ended, and the job's instances were given back when it ended.
+# The ranks have ended; the job's instances ended with it.
 #
 # ## Next
 #

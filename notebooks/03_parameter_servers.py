@@ -35,15 +35,15 @@
 # %% [markdown]
 # ## Set up
 #
-# - `dataset`: `"digits"`, or `"mnist"`, 70,000 images of 28 x 28 pixels. MNIST is downloaded, and
-#   takes longer; its best learning rates may be different.
+# - `dataset`: `"digits"`, or `"mnist"`, 70,000 images of 28 x 28 pixels. MNIST is downloaded and
+#   takes longer.
 # - `workers`: processes that train. One more is the server. `steps`: global batches of a training.
 # - `slow_ms`: how long the slow worker pauses in each batch, milliseconds.
 # - `learning_rates`, `seeds`: of the experiment on stale gradients.
 # - `link`, `server_bytes`, `rounds`: bandwidth, weights and repeats of the first job.
 # - `instance_count`, `epochs`: of the TensorFlow jobs. `max_run`: seconds after which a job ends.
 # - `global_batch_size`: images per step, over all workers together.
-# - `expected_accuracy`: what sync training and the TensorFlow job must reach, or the lesson stops.
+# - `expected_accuracy`: what sync training and the TensorFlow job must reach.
 
 # %% tags=["parameters"]
 target = "local"
@@ -68,6 +68,7 @@ import json
 
 import numpy as np
 import pandas as pd
+from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
 
 import workshop
@@ -81,16 +82,18 @@ folder = workshop.DATA / dataset
 unlimited = bandwidth.unlimited_reason(session)
 recorded = reference_results.load("03") if unlimited and target == "local" else None
 source = "recorded" if recorded else "measured"
-print(recorded.caption if recorded else unlimited or f"Each instance gets a link of {link}.")
+print(unlimited or f"Each instance gets a link of {link}.")
+if recorded:
+    print(recorded.caption)
 
 # %% [markdown]
 # ## The result, first
 #
 # In lesson 02 every rank held the weights. There is an older way: one process, the **parameter
-# server**, holds them. The others are **workers**. In each step a worker gets the newest weights,
+# server**, holds them. The others are **workers**: in each step a worker gets the newest weights,
 # and sends back a gradient of the same size. So P bytes of weights and W workers make 2 · P · W
-# bytes at the server in each step. In a ring of W ranks each sends 2 · P · (W - 1) / W, and
-# receives as much at the same time.
+# bytes at the server. In a ring of W ranks each sends 2 · P · (W - 1) / W, and receives as much at
+# the same time.
 
 # %%
 guess = workshop.guess(
@@ -99,9 +102,8 @@ guess = workshop.guess(
 )
 
 # %% [markdown]
-# The job measures it: five instances, 2 MB of weights, links of 200 Mbit/s. The workers answer at
-# once with a gradient of zeros, so all time is the server's and its link's. It takes about half a
-# minute: read on meanwhile.
+# A job measures it, for about half a minute: five instances, 2 MB of weights, links of 200 Mbit/s.
+# Nothing is computed: workers answer at once with a gradient of zeros.
 
 # %%
 from sagemaker.pytorch import PyTorch
@@ -174,8 +176,8 @@ workshop.save_results(off_bytes=list(off) if rate else None)
 
 # %% [markdown]
 # If only bytes count, a step with 4 workers takes 4 times as long as with 1: all bytes share one
-# link. A ring's rank sends 1.5 times the weights, in and out at the same time, so a ring of 4 is
-# 8 / 1.5 = 5.3 times as fast. With one worker the sides take turns, and each turn costs α.
+# link. A ring's rank sends 1.5 times the weights, in and out at the same time, so a ring of 4 is 8
+# / 1.5 = 5.3 times as fast.
 #
 # ## One process holds the weights
 #
@@ -279,9 +281,9 @@ shown = {"largest difference in any weight": differences}
 pd.DataFrame(shown).rename_axis("updates").map("{:.0e}".format)
 
 # %% [markdown]
-# After 20 updates only rounding is left. After many the difference may be larger: occasionally
-# rounding decides which of two nearly equal values a max-pooling takes, or whether a ReLU is on.
-# From then on the two runs diverge. So compare weights early, and only the accuracy at the end.
+# After 20 updates only rounding is left. Later the two runs may diverge, once rounding decides
+# which of two nearly equal values a max-pooling takes, or whether a ReLU is on. So compare weights
+# early, and only the accuracy at the end.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert differences[20] < 1e-4, "The sync server does not train what one process trains."
@@ -338,9 +340,9 @@ workshop.save_results(async_staleness=mean_staleness, most_stale=quick["pushes"]
 #
 # ## One slow worker
 #
-# Why would anybody accept stale gradients? Because workers are never equally fast. Make the last
-# worker a **straggler**: let it pause for `slow_ms` in each of its batches. Both modes end after
-# the same number of gradients *in all*. The cell prints what you can calculate with.
+# Why accept stale gradients? Because workers are never equally fast. Make the last worker a
+# **straggler**, which pauses for `slow_ms` in each of its batches. Both modes end after the same
+# number of gradients *in all*.
 
 # %%
 step_ms = 1000 * sync["seconds"] / steps
@@ -403,10 +405,9 @@ workshop.save_results(slow_share=share, speed_up=speed_up, stale_by_worker=stale
 # the price is in the table: the slow worker pushes the fewest gradients, and the stalest.
 #
 # The calculation: a sync step takes the step time plus the pause, and delivers one gradient from
-# each worker. In async mode a fast worker delivers one in each step time, and the slow worker one
-# in each step time plus pause, *if* a fast worker needs as long for a batch as in sync mode. The
-# last line says whether it did. It may need longer: the server now updates the weights after every
-# single gradient, and shares this machine's cores with all workers.
+# each worker. In async mode a fast worker delivers one in each step time, the slow worker one in
+# each step time plus pause, *if* a fast worker's batch takes as long as in sync mode (last line).
+# It may take longer, because the server now updates the weights after every single gradient.
 #
 # Sync or async isn't the whole choice. With **backup workers** the server takes the first gradients
 # of each step and drops those of stragglers ([Chen et al.,
@@ -423,9 +424,9 @@ workshop.save_results(slow_share=share, speed_up=speed_up, stale_by_worker=stale
 #
 # Train at two learning rates, sync and async, with the same number of examples. Where sync makes
 # one update, async makes one for each worker; so the script divides async's rate by the number of
-# workers. Async then differs in *two* things: updates are smaller, and gradients are stale. Two
-# more rows tell them apart: one worker makes the same small updates alone, so nothing is stale; and
-# async without momentum.
+# workers. Async then differs in *two* things: updates are smaller, and gradients are stale. In a
+# third row one worker makes the same small updates alone, so nothing is stale. The fourth is async
+# without momentum.
 
 # %%
 fewer, as_many = "fewer, with every seed", "about as many"
@@ -488,10 +489,11 @@ workshop.save_results(accuracy_by_way={way: list(row) for way, row in accuracy.i
 # rate and batch. What differs is the staleness. An update with a stale gradient goes downhill from
 # where the weights *were*. After large steps they are far from there, and it may lead uphill.
 #
-# Momentum makes it worse. 0.9 makes each step ten times as long in the end, 1 / (1 - 0.9), and not
-# waiting acts like a momentum of its own, with W workers about 1 - 1/W ([Mitliagkas et al.,
-# 2016](https://arxiv.org/abs/1605.09774)). So lower the momentum or the rate when you don't wait:
-# the last row did the first, at the price of shorter steps.
+# Momentum makes it worse: not waiting acts like a momentum of its own, with W workers about 1 - 1/W
+# ([Mitliagkas et al., 2016](https://arxiv.org/abs/1605.09774)). On top of 0.9 that is too much.
+# Without the 0.9 async learns at the high rate, but slowly, because each gradient then moves the
+# weights a tenth as far. So lower the rate or the momentum when you don't wait; the table shows
+# which costs less here.
 #
 # ## Bytes at the server
 #
@@ -523,19 +525,19 @@ workshop.save_results(kb_at_server=table["measured"], computed_kb=table["compute
 # message carries one extra number.
 #
 # With 25 million weights (100 MB), 8 workers and 10 Gbit/s in each direction, 800 MB go out and as
-# many come in. So a sync step takes at least 1.28 s, an async one half of that, because the two
-# directions can work at the same time, **however fast the workers compute**. A rank of a ring sends
-# 175 MB: 0.14 s (computed). The remedy is **several servers**, each with a part of the weights.
-# Each then carries a part of the bytes, but each worker talks to each server (exercise 2).
+# many come in: at least 1.28 s for a sync step, half of that for an async one, which can use both
+# directions at once, **however fast the workers compute**. A rank of a ring sends 175 MB: 0.14 s
+# (computed). The remedy is **several servers**, each with a part of the weights; but then each
+# worker talks to each server (exercise 2).
 #
 # ## The same in TensorFlow, as a job
 #
 # TensorFlow has parameter servers built in, `tf.distribute.ParameterServerStrategy`. Each process
-# of a job has a role. A **worker** computes gradients. A **ps** holds a part of the weights. The
-# **chief** gives work to the workers, evaluates and saves; the script calls it the coordinator,
-# SageMaker `master`. (A cluster may have an **evaluator**, beside the training. Without a chief,
-# worker 0 saves; see lesson 05.) An environment variable, **TF_CONFIG**, has the addresses of each
-# role and this process's own task. SageMaker sets it when you pass `parameter_server`:
+# of a job has a role. A **worker** computes gradients, a **ps** holds a part of the weights, and
+# the **chief** gives work to the workers, evaluates and saves. (SageMaker calls it `master`. An
+# **evaluator** is optional; without a chief, worker 0 saves, lesson 05.) An environment variable,
+# **TF_CONFIG**, has the addresses of each role and this process's own task. SageMaker sets it when
+# you pass `parameter_server`:
 
 # %%
 distribution = {"parameter_server": {"enabled": True}}
@@ -598,10 +600,9 @@ columns = ["epoch", "train_loss", "test_accuracy", "mean_staleness", "step_secon
 result.table("epoch")[columns].iloc[[0, 1, -1]]
 
 # %% [markdown]
-# With two workers our server's mean staleness would be close to 1. Here a worker waits until the
-# chief gives it work, and only then reads the weights, so what others update meanwhile doesn't make
-# its gradient stale. The log has the TF_CONFIG of each host, drawn below; the cell prints that of
-# the first.
+# With two workers our server's mean staleness would be close to 1. Here a worker reads the weights
+# only when the chief has given it work, so what others update while it waits doesn't count. Now the
+# TF_CONFIG of each host, from the log: printed for the first, drawn for all.
 
 # %%
 configs = {
@@ -622,7 +623,7 @@ with plots.canvas(title, "", size=(8, 2.4), alt=alt) as axes:
     for at, (host, task) in enumerate(tasks.items()):
         axes.add_patch(Rectangle((at + 0.04, 0), 0.92, 1, fill=False, edgecolor="0.4"))
         axes.text(at + 0.5, 0.88, host, ha="center", va="center", weight="bold")
-        colour = plots.COLOURS[0] if task == "worker" else "white"
+        colour = to_rgba(plots.COLOURS[0], 0.4) if task == "worker" else "white"
         text = (
             "script: worker\ncomputes gradients"
             if task == "worker"
@@ -632,7 +633,7 @@ with plots.canvas(title, "", size=(8, 2.4), alt=alt) as axes:
             at + 0.5, 0.58, text, ha="center", va="center", bbox=inside | {"facecolor": colour}
         )
         if host in started:
-            look = inside | {"facecolor": plots.COLOURS[1]}
+            look = inside | {"facecolor": to_rgba(plots.COLOURS[1], 0.4)}
             axes.text(
                 at + 0.5, 0.2, "server: ps\nholds weights", ha="center", va="center", bbox=look
             )
@@ -640,8 +641,8 @@ with plots.canvas(title, "", size=(8, 2.4), alt=alt) as axes:
     axes.axis("off")
 
 # %% [markdown]
-# SageMaker writes `master`, TensorFlow 1's name; TensorFlow 2 says `chief`, and the script renames
-# it. *Every* host is in the list `ps`. A script asks TensorFlow for its own task so:
+# `master` is TensorFlow 1's name, and the script renames it. *Every* host is in the list `ps`. A
+# script asks TensorFlow for its own task so:
 #
 #     cluster = tf.distribute.cluster_resolver.TFConfigClusterResolver()  # reads TF_CONFIG
 #     cluster.cluster_spec().as_dict(), cluster.task_type, cluster.task_id
@@ -657,9 +658,8 @@ roles["digits it sees"] = shards["classes"].reindex(roles.index, fill_value="non
 roles
 
 # %% [markdown]
-# So instances are not divided into "worker instances" and "server instances": each runs a server
-# *and* the script, and the two share its cores. What a `master` does is up to the script. Here it
-# only coordinates, so N instances train with N − 1 workers.
+# So each instance runs a server *and* the script, and the two share its cores. What a `master` does
+# is up to the script. Here it only coordinates, so N instances train with N − 1 workers.
 #
 # TensorFlow gives whole variables to the servers in turn, whatever their size, and they stay in the
 # CPU's memory, also on an instance with GPUs: SageMaker starts the server without them ([AWS's
@@ -687,8 +687,8 @@ workshop.save_results(variables_by_ps=variables["ps"].value_counts().to_dict())
 #
 # ## One model, or many?
 #
-# Several processes that exchange nothing would *also* end as `Completed`, with falling losses and a
-# model in S3. A well-known example does just that ([the
+# Processes that exchange nothing would *also* end as `Completed`, with falling losses and a model
+# in S3. A well-known example does just that ([the
 # issue](https://github.com/aws-samples/amazon-sagemaker-script-mode/issues/10)): a plain
 # `model.fit` with no strategy, started with `parameter_server`. This script does the same:
 
@@ -735,9 +735,9 @@ shown.columns.name = "accuracy %"
 
 # %% [markdown]
 # This is the proof. No worker of the first job saw more than half of the digits, and yet its model
-# knows digits of both halves. Each model of the broken job knows what its host saw. You would have
-# paid for two instances and thrown one model away. (The count below calls a digit known if more
-# than a quarter of its images are right.)
+# knows both halves. Each model of the broken job knows what its host saw: you would have paid for
+# two instances and thrown one model away. (The count below calls a digit known if more than a
+# quarter of its images are right.)
 
 # %%
 # A model that never saw a digit gets none of its images right; a model that guesses, a tenth.
@@ -762,10 +762,10 @@ workshop.save_results(broken_weights=broken.table("weights")["weights_sha256"].n
 # %% [markdown]
 # Ask of every distributed job: *what does it show that one process alone could not?*
 #
-# **When to use a parameter server?** The next lessons use all-reduce: it has no bottleneck in the
-# middle and no stale gradients. Servers suit two other cases. One is a model too large for any
-# worker's memory, of which a batch needs only a few weights: a table with a row for each product or
-# word (an **embedding**). The other is workers that come and go.
+# **When to use a parameter server?** The next lessons use all-reduce: no bottleneck in the middle,
+# no stale gradients. Servers suit two other cases: a model of which a batch needs only a few
+# weights, such as a table with a row for each product or word (an **embedding**); and workers that
+# come and go.
 #
 # ## Exercises
 #

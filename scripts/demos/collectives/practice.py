@@ -89,10 +89,11 @@ def call_step(step: Callable, length: int, steps: int) -> dict:
 
 
 def _trained(weights: torch.Tensor, gradients: list, rate: float, momentum: float) -> list[float]:
-    weights = torch.nn.Parameter(weights.clone())
-    optimizer = torch.optim.SGD([weights], rate, momentum)
-    for weights.grad in gradients:
-        optimizer.step()
+    """One process's weights. (torch.optim would load much that nothing here needs.)"""
+    weights, velocity = weights.clone(), torch.zeros_like(weights)
+    for gradient in gradients:
+        velocity = momentum * velocity + gradient
+        weights -= rate * velocity
     return weights.tolist()
 
 

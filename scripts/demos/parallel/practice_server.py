@@ -30,6 +30,8 @@ class WatchedServer(Server):
 
 def warm_up() -> None:
     """Load what is needed here: on a busy machine that takes longer than to serve."""
+    server = WatchedServer(0)
+    server.apply(torch.zeros(SIZE))  # the first step of an optimizer loads more of torch
 
 
 def call(serve: Callable, pauses: list[float], steps: int, ahead: int) -> dict | None:

@@ -129,7 +129,7 @@ WRONG = {
         (serve_async, r"worker \d gets new weights although it is 2 steps ahead"),
         (serve_sync, "waits all the same"),
         (half_of_each, "apply each gradient once, whole"),
-        (only_who_pushed, "waits all the same"),
-        (who_waits_is_forgotten, "wait|waits all the same"),
+        (only_who_pushed, "wait for each other forever.*may release others"),
+        (who_waits_is_forgotten, "wait for each other forever.*whoever still waits"),
     ],
 }

@@ -166,7 +166,7 @@ def test_a_tensor_with_gaps_is_refused(ranks, algorithm):
 
 
 def test_seconds_come_by_block(ranks):
-    names = ["one way", "all at once", *BY_RANK, *PLACED, "gloo"]
+    names = ["one way", *BY_RANK, *PLACED, "gloo", "ring again"]
     timer = "collectives.timing:interleaved_seconds"
     for rank, seconds_by_name in enumerate(ranks.run(timer, names, 4000, 3, 2)):
         assert list(seconds_by_name) == names and {
