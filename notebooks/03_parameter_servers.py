@@ -24,7 +24,7 @@
 #
 # **Before:** [lesson 02](02_collectives.ipynb): what an all-reduce does and what it moves.
 #
-# **Time:** 45 minutes.
+# **Time:** 50 minutes.
 #
 # **Where it runs:** three jobs here (`target = "local"`) or on AWS (`target = "aws"`), where nobody
 # has run them yet; all else in processes of the machine that this notebook runs on.
@@ -109,9 +109,8 @@ guess = workshop.guess(
 from sagemaker.pytorch import PyTorch
 
 counts = sorted({1, 2, workers})
-if recorded:
-    at_server = pd.DataFrame(recorded.results["at_server"])
-else:
+at_server = pd.DataFrame(recorded.results["at_server"]) if recorded else None
+if not recorded:
     print(workshop.cost("ml.c5.xlarge", instance_count=workers + 1, seconds=300, max_run=max_run))
     job = session.job_settings("server", source_dir=workshop.DEMOS) | {"max_run": max_run}
     settings = {"workers": ",".join(map(str, counts)), "bytes": server_bytes, "rounds": rounds}
@@ -128,9 +127,9 @@ else:
     )
     measuring.fit(wait=False)
     at_server = workshop.follow(measuring).table("server")
-by_count = at_server.groupby("workers")[["step", "ring", "passed"]]
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %%
+by_count = at_server.groupby("workers")[["step", "ring", "passed"]]
 rate = None if target == "aws" else 1e6 * bandwidth.mbit(link) / 8  # bytes per second
 middle, low, high = by_count.median(), by_count.min(), by_count.max()
 most = middle.index[-1]
@@ -139,6 +138,8 @@ title = f"{most} workers: {grew:.1f} times as long a step as with 1"
 slower = middle["step"].iloc[-1] / middle["ring"].iloc[-1]
 title += f", {slower:.1f} times as long as in a ring"
 title += "" if source == "measured" else " (recorded elsewhere)"
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
 with plots.canvas(title, "workers, or ranks of the ring", "milliseconds a step") as axes:
     for at, (name, label) in enumerate({"step": "server", "ring": "ring"}.items()):
         ms = 1000 * middle[name]
@@ -618,6 +619,8 @@ training_hosts = list(tasks.values()).count("worker")
 title = f"{len(tasks)} instances: {len(started)} servers, {training_hosts} workers"
 drawn = ", ".join(f"{host}: a script, {task}" for host, task in tasks.items())
 alt = f"{title}. A box for each instance. {drawn}. Servers on {', '.join(sorted(started))}."
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
 inside = {"boxstyle": "round,pad=0.4", "edgecolor": "0.3"}
 with plots.canvas(title, "", size=(8, 2.4), alt=alt) as axes:
     for at, (host, task) in enumerate(tasks.items()):

@@ -23,7 +23,7 @@ def gradients_per_second(answer) -> str:
 
 def _check_rates(answer, compute: list[float], transfer: float) -> None:
     n, slowest = len(compute), max(compute)
-    by_workers = sum(1 / (own + 2 * transfer) for own in compute)
+    by_workers = sum(1 / (seconds + 2 * transfer) for seconds in compute)
     expected = {
         "sync": n / (slowest + 2 * n * transfer),
         "async": min(by_workers, 1 / transfer),
@@ -47,7 +47,7 @@ def _check_rates(answer, compute: list[float], transfer: float) -> None:
             by_workers: "the server's link carries at most 1 / transfer messages a second each way",
             1 / (2 * transfer): "out and in are two directions of the link, and work at once",
             1 / transfer: "the workers don't deliver as many as the link could carry",
-            sum(1 / own for own in compute): "a worker also waits for its two messages",
+            sum(1 / seconds for seconds in compute): "a worker also waits for its two messages",
         },
         "ring": {
             n / (slowest + 2 * (n - 1) * transfer): "in a ring a message is 1 / N of the weights",
@@ -141,12 +141,12 @@ def _check_order(log: list[tuple[str, int]], workers: int, ahead: int) -> None:
     for kind, worker in log:
         lead = {w: done[w] - min(done.values()) for w in waiting}
         if kind == "push":
-            held = [w for w in sorted(lead) if lead[w] <= ahead]
-            if held and not over:
+            may_go_on = [w for w in sorted(lead) if lead[w] <= ahead]
+            if may_go_on and not over:
                 raise Wrong(
-                    f"s = {ahead}: worker {held[0]} is {lead[held[0]]} steps ahead of the slowest, "
-                    "and waits all the same, while the server takes another gradient. Answer all "
-                    "who may go on first."
+                    f"s = {ahead}: worker {may_go_on[0]} is {lead[may_go_on[0]]} steps ahead of "
+                    "the slowest, and waits all the same, while the server takes another gradient. "
+                    "Answer all who may go on first."
                 )
             done[worker] += 1
             waiting.add(worker)

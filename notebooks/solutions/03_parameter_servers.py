@@ -48,7 +48,7 @@ def gradients_per_second(compute, transfer):
     n, slowest = len(compute), max(compute)
     return {
         "sync": n / (slowest + 2 * n * transfer),
-        "async": min(sum(1 / (own + 2 * transfer) for own in compute), 1 / transfer),
+        "async": min(sum(1 / (seconds + 2 * transfer) for seconds in compute), 1 / transfer),
         "ring": n / (slowest + 2 * (n - 1) / n * transfer),
     }
     # END SOLUTION

@@ -7,14 +7,13 @@ distribution={"mpi": {"enabled": True, "processes_per_host": 4}}. Rank 0 prints 
 
     {"event": "placement", "instances": 2, "ranks_per_instance": 4}
     {"event": "link", "tier": "inter_node", "pairs": 4, "bytes": 1048576, "seconds": [...]}
-    {"event": "one_way", "bytes": 300000, "seconds": [...]}
     {"event": "all_reduce", "algorithm": "ring", "bytes": 8388608, "seconds": [...]}
     {"event": "cards", "algorithm": "ring", "bytes": 8388608, "sent": [...], "received": [...]}
 
 seconds: of one call, by block, on the slowest rank. A link line is one message, timed as a step of
 a ring. With 1 pair nothing else moves on an instance; with more, so many of its ranks send at the
-same time. A one_way line (--one-way-bytes) is a message from rank 0 to rank 1, alone. Cards lines
-(--card-bytes) are what the instances' network cards counted in one call, by rank, with all headers.
+same time. Cards lines (--card-bytes) are what the instances' network cards counted in one call, by
+rank, with all headers.
 Two of a name, "ring,ring again", measure it twice in each round, to see the noise.
 An algorithm that does not give what torch's all-reduce gives is not measured: the script fails.
 """
@@ -43,7 +42,6 @@ def arguments() -> argparse.Namespace:
     add_flag(
         parser, "--link-bytes", type=sizes, default="8,65536,1048576", help="of a ring's messages"
     )
-    add_flag(parser, "--one-way-bytes", type=sizes, default=[], help="of messages that are alone")
     add_flag(parser, "--card-bytes", type=sizes, default=[], help="of tensors, for network cards")
     add_flag(parser, "--blocks", type=count, default=5, help="measurements of each")
     add_flag(parser, "--calls", type=count, default=1, help="calls in a row in each of them")
@@ -64,7 +62,6 @@ def main() -> None:
     for algorithm in args.algorithms:
         check(algorithm)
     measure_links(args)
-    measure_one_way(args)
     measure_all_reduces(args)
     count_on_cards(args)
     cleanup()
@@ -80,14 +77,6 @@ def measure_links(args: argparse.Namespace) -> None:
 def calls_for(n_bytes: int, calls: int) -> int:
     """How many calls a block has: a short one is over sooner than the ranks can begin together."""
     return max(calls, tiers.CALLS_OF_SHORT) if n_bytes < tiers.SHORT else calls
-
-
-def measure_one_way(args: argparse.Namespace) -> None:
-    """Print a line for each size of a message."""
-    for n_bytes in args.one_way_bytes:
-        calls = calls_for(n_bytes, args.calls)
-        by_name = timing.interleaved_seconds(["one way"], n_bytes, calls, args.blocks)
-        say(event="one_way", bytes=n_bytes, seconds=tiers.slowest(by_name["one way"]))
 
 
 def measure_all_reduces(args: argparse.Namespace) -> None:

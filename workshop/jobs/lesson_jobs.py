@@ -166,7 +166,6 @@ def _lesson_02(lesson) -> Iterator[LessonJob]:
             "algorithms": "naive,tree,ring,ring again,gloo",
             "bytes": numbers(lesson.tensor_bytes),
             "link-bytes": numbers(lesson.message_bytes),
-            "one-way-bytes": numbers(lesson.message_bytes),
             "card-bytes": 1_000_000,
             "blocks": lesson.rounds,
         },

@@ -27,17 +27,13 @@ def interleaved_seconds(
     """Seconds of one call of each, by block, on this rank.
 
     Args:
-        names: "one way": a message from rank 0 to rank 1, the others idle. An algorithm: an
-            all-reduce of float32; "ring again" is a second measurement of the same.
-        n_bytes: of a message, or of the tensor that is reduced.
+        names: of all-reduces of float32; "ring again" is a second measurement of "ring".
+        n_bytes: of the tensor that is reduced.
         calls, blocks: how many calls a block has, and how many blocks there are.
 
     A first call of each, which opens the connections, is not counted.
     """
-    seconds = in_turns({name: _function(name, n_bytes) for name in names}, calls, blocks)
-    if "one way" in seconds:  # there and back was timed
-        seconds["one way"] = [round_trip / 2 for round_trip in seconds["one way"]]
-    return seconds
+    return in_turns({name: _function(name, n_bytes) for name in names}, calls, blocks)
 
 
 Key = TypeVar("Key")
@@ -67,16 +63,6 @@ def in_turns(
                 torch.cuda.synchronize()
             seconds[key].append((time.perf_counter() - began) / calls)
     return seconds
-
-
-def there_and_back(first: int, second: int, outgoing, incoming) -> None:
-    """A message from rank `first` to rank `second`, and one back. Other ranks do nothing."""
-    if dist.get_rank() == first:
-        wire.send(outgoing, second)
-        wire.receive(incoming, second)
-    elif dist.get_rank() == second:
-        wire.receive(incoming, first)
-        wire.send(outgoing, first)
 
 
 def count_traffic(algorithm: str, n_bytes: int, world_size: int) -> dict[str, int] | None:
@@ -112,8 +98,5 @@ def algorithm_of(name: str) -> Callable:
 
 
 def _function(name: str, n_bytes: int) -> Callable[[], None]:
-    if name == "one way":
-        outgoing, incoming = torch.zeros(2, n_bytes, dtype=torch.uint8)
-        return lambda: there_and_back(0, 1, outgoing, incoming)
     all_reduce, tensor = algorithm_of(name), torch.zeros(n_bytes // 4)
     return lambda: all_reduce(tensor)

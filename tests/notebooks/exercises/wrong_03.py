@@ -5,7 +5,7 @@ def right_rates(compute, transfer, **other):
     n, slowest = len(compute), max(compute)
     return {
         "sync": n / (slowest + 2 * n * transfer),
-        "async": min(sum(1 / (own + 2 * transfer) for own in compute), 1 / transfer),
+        "async": min(sum(1 / (seconds + 2 * transfer) for seconds in compute), 1 / transfer),
         "ring": n / (slowest + 2 * (n - 1) / n * transfer),
     } | other
 
@@ -22,7 +22,7 @@ def links_of_their_own(compute, transfer):
 
 def without_a_bound(compute, transfer):
     rates = right_rates(compute, transfer)
-    return rates | {"async": sum(1 / (own + 2 * transfer) for own in compute)}
+    return rates | {"async": sum(1 / (seconds + 2 * transfer) for seconds in compute)}
 
 
 def whole_messages(compute, transfer):

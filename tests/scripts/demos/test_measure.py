@@ -90,12 +90,12 @@ def test_a_server_without_enough_ranks_is_said(run):
 
 def test_messages_cards_and_a_second_measurement(run):
     flags = ["--algorithms", "ring,ring again", "--bytes", "4000", "--blocks", "2"]
-    flags += ["--link-bytes", "8", "--one-way-bytes", "8,4000", "--card-bytes", "4000"]
+    flags += ["--link-bytes", "8,4000", "--card-bytes", "4000"]
     environment = {"LOCAL_WORLD_SIZE": "1", "MASTER_PORT": free_port(), "OMP_NUM_THREADS": "1"}
     done = run(*mpirun(2), DEMOS / "measure_all_reduce.py", *flags, **environment)
-    assert [record["bytes"] for record in done.events("one_way")] == [8, 4000]
+    assert [record["bytes"] for record in done.events("link")] == [8, 4000]
     assert [r["algorithm"] for r in done.events("all_reduce")] == ["ring", "ring again"]
-    timed = done.events("one_way") + done.events("all_reduce")
+    timed = done.events("link") + done.events("all_reduce")
     assert all(len(r["seconds"]) == 2 and min(r["seconds"]) > 0 for r in timed)
     if Path("/proc/net/dev").exists():
         (cards,) = [r for r in done.events("cards") if r["algorithm"] == "ring"]
