@@ -67,7 +67,7 @@ def test_the_first_half_trains_on_mnist(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(workshop, "DATA", tmp_path)
     monkeypatch.setattr("workshop.jobs.session.DATA", tmp_path)
     names = {"__name__": "__main__"}
-    with emulator(tmp_path / "state"):
+    with emulator(tmp_path / "state", ["--isolation", "processes"]):  # recorded: no first job
         for cell in (part for part in cells(read(lessons()["03"])) if part.kind == "code"):
             if "figure" not in cell.tags:
                 exec(compile(cell.text, "a cell", "exec"), names)
