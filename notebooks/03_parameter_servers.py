@@ -29,7 +29,7 @@
 # **Where it runs:** three jobs here (`target = "local"`) or on AWS (`target = "aws"`), where nobody
 # has run them yet; all else in processes of the machine that this notebook runs on.
 #
-# **Cost on AWS:** about 0.17 USD, at most 0.40 USD: one job on five `ml.c5.xlarge`, one on three
+# **Cost on AWS:** about 0.17 USD, at most 0.41 USD: one job on five `ml.c5.xlarge`, one on three
 # and one on two, 5 minutes planned for each (us-east-1, price list of 2026-09-27).
 
 # %% [markdown]
@@ -178,7 +178,7 @@ workshop.save_results(off_bytes=list(off) if rate else None)
 # %% [markdown]
 # If only bytes count, a step with 4 workers takes 4 times as long as with 1: all bytes share one
 # link. A ring's rank sends 1.5 times the weights, in and out at the same time, so a ring of 4 is 8
-# / 1.5 = 5.3 times as fast.
+# / 1.5 = 5.3 times as fast. Both are a little less here, because each message also waits for α.
 #
 # ## One process holds the weights
 #
@@ -195,12 +195,7 @@ turns = [2 * np.pi * number / workers for number in range(workers)]
 circle = [(np.sin(angle), np.cos(angle)) for angle in turns]
 box = {"boxstyle": "round", "facecolor": "white", "edgecolor": "0.4"}
 style = {"arrowstyle": "-|>", "shrinkA": 24, "shrinkB": 24, "color": "black"}
-with plots.canvas(
-    "A server passes everybody's bytes; in a ring each rank passes its own",
-    "",
-    size=(7.5, 3.6),
-    alt=alt,
-) as axes:
+with plots.canvas("One link for all bytes, or one for each rank", "", (7.5, 3.6), alt) as axes:
     for number, (x, y) in enumerate(circle):
         # At the server: weights go out, gradients come in, side by side.
         for start, end, line in (((0, 0), (x, y), "-"), ((x, y), (0, 0), "--")):
@@ -548,11 +543,12 @@ distribution = {"parameter_server": {"enabled": True}}
 #
 # 1. read TF_CONFIG;
 # 2. a worker waits for work (`serve`), and only the chief runs the rest of `main`;
-# 3. and 4. the strategy, and the coordinator that hands out the work;
+# 3. the strategy is asynchronous;
+# 4. the coordinator hands out the work;
 # 5. variables (arrays of weights) made in the scope live on the servers;
 # 6. the learning rate is divided by the number of workers, as before;
 # 7. the chief gives the next piece of work (read the weights, compute a gradient, have it applied)
-#    to whichever worker is free, and doesn't wait: this training is asynchronous;
+#    to whichever worker is free, and doesn't wait;
 # 8. later it fetches the losses.
 
 # %%
