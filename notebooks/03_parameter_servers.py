@@ -195,7 +195,7 @@ turns = [2 * np.pi * number / workers for number in range(workers)]
 circle = [(np.sin(angle), np.cos(angle)) for angle in turns]
 box = {"boxstyle": "round", "facecolor": "white", "edgecolor": "0.4"}
 style = {"arrowstyle": "-|>", "shrinkA": 24, "shrinkB": 24, "color": "black"}
-with plots.canvas("One link for all bytes, or one for each rank", "", (7.5, 3.6), alt) as axes:
+with plots.canvas("One link for all bytes, or one for each", "", "", (7.5, 3.6), alt) as axes:
     for number, (x, y) in enumerate(circle):
         # At the server: weights go out, gradients come in, side by side.
         for start, end, line in (((0, 0), (x, y), "-"), ((x, y), (0, 0), "--")):

@@ -244,22 +244,25 @@ def _lesson_05(lesson) -> Iterator[LessonJob]:
 
 def _lesson_06(lesson) -> Iterator[LessonJob]:
     """On AWS links stay as they are."""
-    common: Settings = {"label": "links", "in_vpc": True}
-    training: Settings = {
-        "instance_type": lesson.instance_type,
-        "hyperparameters": {
-            "global-batch-size": lesson.global_batch_size,
-            "hidden-units": lesson.hidden_units,
-            "epochs": lesson.epochs,
-            "threads-per-rank": 1,
-            "log-every": 0,
-        },
-        "channels": DIGITS,
-    }
-    training |= common | _links("wide") | _mpi(1, custom_mpi_options=f"{YIELD} {UNASKED}")
-    for name, count in {"one": 1, "two, wide": 2}.items():
-        yield LessonJob(f"DDP, {name}", "train_torch_ddp.py", count, **training, **PYTORCH)
-        yield LessonJob(f"Horovod, {name}", "train_tf_horovod.py", count, **training, **TENSORFLOW)
+    common: Settings = {"label": "links", "in_vpc": True, **PYTORCH}
+    for number in range(lesson.jobs_each):
+        yield LessonJob(
+            f"wide, job {number}",
+            "demos/measure_scaling.py",
+            2,
+            lesson.instance_type,
+            hyperparameters={
+                "library": "torch",
+                "global-batch-size": lesson.global_batch_size,
+                "hidden-units": lesson.hidden_units,
+                "steps": 2,
+                "rounds": lesson.rounds,
+            },
+            channels={name: {"folder": f"digits-28/{name}"} for name in ("training", "test")},
+            **common,
+            **_mpi(1),
+            **_links("wide"),
+        )
     for count in lesson.layout_instances:
         processes = lesson.layout_ranks // count
         yield LessonJob(
@@ -268,14 +271,13 @@ def _lesson_06(lesson) -> Iterator[LessonJob]:
             count,
             lesson.layout_instance_type,
             hyperparameters={
-                "algorithms": "gloo,hierarchical",
+                "algorithms": "gloo,hierarchical" if count > 1 else "gloo",
                 "bytes": lesson.layout_megabytes * 1_000_000,
-                "blocks": 3,
+                "blocks": 5,
             },
             **common,
             **_mpi(processes),
             **_links(lesson.layout_link),
-            **PYTORCH,
         )
 
 
@@ -382,6 +384,7 @@ def _lesson_10(lesson) -> Iterator[LessonJob]:
         "hyperparameters": {
             "epochs": lesson.epochs,
             "checkpoint-every": lesson.checkpoint_every,
+            "log-every": 1,
             "threads-per-rank": 1,
         },
         "channels": DIGITS,

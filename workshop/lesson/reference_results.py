@@ -5,7 +5,7 @@ elsewhere, and says so:
 
     kept = reference_results.load("06")
     print(kept.caption)
-    kept.results["narrowing"]
+    kept.results["sweep"]
 
 `python -m workshop.lesson.reference_results build/06_vpc_colocation.ipynb` keeps the results of a
 lesson that was just executed on this machine, in notebooks/recorded/.
@@ -29,7 +29,7 @@ from workshop.paths import RECORDED
 NEEDED = {
     "02": ("events",),
     "03": ("at_server",),
-    "06": ("narrowing", "alone", "placed"),
+    "06": ("sweep", "gradient_bytes", "placed"),
     "07": ("events", "steps"),
 }
 

@@ -54,7 +54,7 @@ def test_without_them_instances_are_plain_processes_and_links_have_no_rate(witho
     with pytest.raises(OSError, match=f"namespaces were asked for, but: {INSTALL.format('ip')}"):
         probe.isolation("namespaces")
     with pytest.raises(FileNotFoundError, match=INSTALL.format("ip")):
-        linux.ip_batch(["link"])
+        linux.batch("ip", ["link"])
     assert probe.shaping_unavailable_reason() == INSTALL.format("tc")
 
 

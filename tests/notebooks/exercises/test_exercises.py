@@ -70,7 +70,7 @@ def tagged(notebook, tag):
 
 
 @lesson
-def test_two_to_five_exercises_each_with_a_check_and_three_wrong_answers(source):
+def test_a_few_exercises_each_with_a_check_and_three_wrong_answers(source):
     expected = [exercise.number for exercise in generate.exercises(source)]
     assert 2 <= len(expected) <= 5
     assert numbers(source.stem[:2]) == expected, "checks in notebooks/checks/lesson_NN.py"
@@ -106,15 +106,6 @@ def test_the_solutions_can_be_run_by_nbval_in_kernels_of_their_own():
     command += ["no:cacheprovider", "--color=no", str(SOURCES[-1].with_suffix(".ipynb"))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_a_solution_that_is_not_right_is_noticed(monkeypatch):
-    source = next(path for path in SOURCES if path.stem.startswith("02"))
-    notebook = nbformat.read(source.with_suffix(".ipynb"), as_version=4)
-    for cell in tagged(notebook, "answer"):
-        cell.source = cell.source.replace("alpha + ", "")
-    ((cell, error),) = errors(notebook, source.parent, monkeypatch)
-    assert cell in tagged(notebook, "check") and "02.3" in str(error)
 
 
 @lesson

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.reads_lessons, pytest.mark.timeout(1500)]
 
 def sent(state: Path) -> list[dict]:
     """The CreateTrainingJob requests that the endpoint of a lesson got, in their order."""
-    records = [json.loads(path.read_text()) for path in state.rglob("job.json")]
+    records = [json.loads(path.read_text()) for path in state.rglob("jobs/*/record.json")]
     return [record["request"] for record in sorted(records, key=lambda record: record["created"])]
 
 

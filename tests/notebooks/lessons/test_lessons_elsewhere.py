@@ -64,7 +64,7 @@ def texts(run):
 FEWER = {
     "02": {},
     "03": {"steps": 40, "epochs": 6, "learning_rates": [0.1], "expected_accuracy": 0},
-    "06": {"links": ["wide", "50mbit"], "epochs": 2, "layout_instances": [1, 2]},
+    "06": {"links": ["wide", "50mbit"], "jobs_each": 1, "rounds": 2, "layout_instances": [1, 2]},
     "07": {"megabytes": 1, "blocks": 2, "epochs": 1},
 }
 

@@ -172,16 +172,17 @@ def missing(name: str) -> str:
     return f"the command `{name}` is missing: install the package iproute2"
 
 
-def ip_batch(lines: list[str]) -> None:
-    """Run `ip` commands, one a line. Raises OSError with what `ip` said."""
-    ip = system_command("ip")
-    if ip is None:
-        raise FileNotFoundError(missing("ip"))
+def batch(name: str, lines: list[str]) -> None:
+    """Run commands of `ip` or `tc`, one a line. Raises OSError with what it said."""
+    program = system_command(name)
+    if program is None:
+        raise FileNotFoundError(missing(name))
     done = subprocess.run(
-        [ip, "-batch", "-"], input="\n".join(lines), text=True, capture_output=True
+        [program, "-batch", "-"], input="\n".join(lines), text=True, capture_output=True
     )
     if done.returncode != 0:
-        raise OSError(f"ip: {done.stderr.strip() or done.stdout.strip()} (commands: {lines})")
+        output = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise OSError(output[0] if output else f"{name} gave no reason")
 
 
 def exit_code(wait_status: int) -> int:
