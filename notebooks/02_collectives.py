@@ -17,62 +17,182 @@
 # **After this lesson you can**
 #
 # - build an all-reduce around a ring, from send and receive alone;
-# - say what it costs: steps, bytes through each rank, seconds from two measured numbers;
+# - predict its seconds from two numbers that you measured on your links, and choose by them;
 # - start ranks with `torchrun`, and say what each of its variables means;
-# - share a data set among ranks so that every epoch is a new one;
-# - tell `DataParallel` from `DistributedDataParallel`.
+# - share a data set among ranks so that every epoch is a new one.
 #
 # **Before:** [lesson 01](01_data_parallelism.ipynb): why ranks average their gradients.
 #
 # **Time:** 45 minutes.
 #
-# **Where it runs:** in processes of the machine that this notebook runs on, with both targets.
+# **Where it runs:** one job of four instances, here or on AWS, measures. All else runs in processes
+# of the machine that this notebook runs on.
 #
-# **Cost on AWS:** nothing but the machine of your notebook: no job is started.
+# **Cost on AWS:** about 0.07 USD, at most 0.16 USD: one job on four `ml.c5.xlarge`, 5 minutes
+# planned (us-east-1, price list of 2026-09-27). Nobody has run it there yet.
 
 # %% [markdown]
 # ## Set up
 #
-# - `target`, `seat`: as in every lesson. Nothing here depends on them.
-# - `world_size`: how many ranks. They may outnumber the cores; then they take turns.
-# - `largest_bytes`: the largest tensor that is measured.
-# - `blocks`: how often each measurement is repeated.
-# - `epochs`, `global_batch_size`: of the training runs at the end.
+# - `world_size`: how many ranks. In the job each has an instance of its own.
+# - `link`: the bandwidth of each instance; only the emulator can limit it.
+# - `tensor_bytes`: of the tensors that are summed. `message_bytes`: of the single messages.
+# - `rounds`: how often each is measured. `max_run`: seconds after which SageMaker stops the job.
 
 # %% tags=["parameters"]
 target = "local"
 seat = "me"
 world_size = 4
-largest_bytes = 8_388_608
-blocks = 7
-epochs = 5
-global_batch_size = 256
+instance_type = "ml.c5.xlarge"
+link = "200mbit"
+tensor_bytes = [8_000_000, 1_000_000, 4_000]
+message_bytes = [2_000, 300_000, 3_000_000]
+rounds = 5
+max_run = 600
 
 # %%
 import math
-import os
 import socket
-import sys
 
 import numpy as np
 import pandas as pd
 
-import data_prep
 import workshop
 from workshop import plots
+from workshop.jobs import bandwidth
 from workshop.launch import processes
+from workshop.lesson import reference_results
+from workshop.measure import interleaved
+from workshop.measure.alpha_beta import Link
 
-print(f"{world_size} ranks on {os.cpu_count()} cores.")
+session = workshop.session(target=target, seat=seat)
+unlimited = bandwidth.unlimited_reason(session)
+recorded = reference_results.load("02") if unlimited and target == "local" else None
+source = "recorded" if recorded else "measured"
+print(unlimited or f"Each instance gets a link of {link}.")
+if recorded:
+    print(recorded.caption)
 
 # %% [markdown]
+# ## The result, first
+#
+# Four ranks hold a tensor each, and every rank needs the sum of all four: an **all-reduce**, which
+# training makes in every step. Each rank is on an instance of its own, whose link carries 200
+# Mbit/s. Four ways to do it:
+#
+# - **naive**: all send their tensor to rank 0, which adds and sends the sum back to each;
+# - **tree**: ranks add up in pairs, then pairs of pairs do, and the sum comes back the same way;
+# - **ring**: each rank passes a quarter of the tensor to its neighbour, six times;
+# - **gloo**: what torch itself calls on CPUs, a ring in C++.
+
+# %%
+guess = workshop.guess(
+    gain=f"{world_size} ranks, {max(tensor_bytes) / 1e6:g} MB on each: "
+    "what is the speed-up of the ring over the naive way?"
+)
+
+# %%
+from sagemaker.pytorch import PyTorch
+
+algorithms = ("naive", "tree", "ring")
+
+
+def measuring(link: str, names=(*algorithms, "ring again", "gloo"), sizes=tensor_bytes) -> PyTorch:
+    """A job that times all-reduces, and single messages, on instances with such links."""
+    job = session.job_settings("ring", source_dir=workshop.DEMOS) | {"max_run": max_run}
+    messages = ",".join(map(str, message_bytes))
+    settings = {"algorithms": ",".join(names), "bytes": ",".join(map(str, sizes))}
+    settings |= {"link-bytes": messages, "blocks": rounds}
+    return PyTorch(
+        entry_point="measure_all_reduce.py",
+        instance_count=world_size,
+        instance_type=instance_type,
+        distribution={"mpi": {"enabled": True, "processes_per_host": 1}},
+        environment={"LOCAL_SAGEMAKER_BANDWIDTH": link},  # AWS ignores it
+        hyperparameters=settings | {"card-bytes": 1_000_000},
+        framework_version="2.2.0",
+        py_version="py310",
+        **job,
+    )
+
+
+# %% [markdown]
+# The job takes about a minute: read on while it runs.
+
+# %%
+events = recorded.results["events"] if recorded else None
+if not recorded:
+    print(workshop.cost(instance_type, instance_count=world_size, seconds=300, max_run=max_run))
+    estimator = measuring(link)
+    estimator.fit(wait=False)
+    events = workshop.follow(estimator).events
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+measured_events = [event for event in events if event["event"] in ("link", "all_reduce", "cards")]
+workshop.save_results(events=measured_events, recorded=bool(recorded))
+
+# %%
+timed = {(e["bytes"], e["algorithm"]): e["seconds"] for e in events if e["event"] == "all_reduce"}
+seconds = pd.DataFrame(timed)  # a row for each round
+largest = max(tensor_bytes)
+gains = seconds[largest, "naive"] / seconds[largest, "ring"]
+guess.compare(source, gain=gains.median())
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+ms = 1000 * seconds[largest][[*algorithms, "gloo"]]
+spread = pd.DataFrame({"lowest": ms.min(), "highest": ms.max()})
+rate = None if target == "aws" else 1e6 * bandwidth.mbit(link) / 8  # bytes per second
+over = f"links of {bandwidth.mbit(link):g} Mbit/s" if rate else f"the links of {instance_type}"
+title = f"{largest / 1e6:g} MB over {over}: the ring is {gains.median():.1f} times as fast as naive"
+bounds = None
+if rate:
+    follow = [6, 4, 1.5, 1.5] if world_size == 4 else [np.nan] * 4  # tensors, one after the other
+    bounds = pd.Series([1000 * part * largest / rate for part in follow], ms.columns)
+    bounds.name = "bytes / bandwidth"
+plots.bar_chart(
+    ms.median(), title, "milliseconds, median", spread=spread, bounds=bounds, source=source
+)
+
+# %%
+sizes = {e["bytes"]: min(e["seconds"]) for e in events if e["event"] == "link"}
+fitted = Link.fit(sizes)  # explained below
+steps, chunk = 2 * (world_size - 1), largest / world_size
+by_messages = {"naive": steps * fitted.seconds(largest)}
+by_messages["ring"] = steps * fitted.seconds(chunk)
+off = {name: seconds[largest, name].min() / by_messages[name] - 1 for name in by_messages}
+on_cards = [max(e["sent"]) for e in events if e["event"] == "cards" and e["algorithm"] == "ring"]
+
+
+# %%
+noise = seconds[largest, "ring again"] / seconds[largest, "ring"]
+verdict = interleaved.verdict(gains, noise)
+print(
+    f"1. The ring is {verdict}: {gains.min():.1f} to {gains.max():.1f} times as fast as naive in ",
+    end="",
+)
+print(
+    f"{len(gains)} rounds. (The same ring, measured again: {noise.min():.2f} to {noise.max():.2f}.)"
+)
+for name, expected in by_messages.items():
+    print(f"2. {name}, predicted from single messages: {1000 * expected:.0f} ms; ", end="")
+    print(f"least of the rounds {1000 * seconds[largest, name].min():.0f} ms, {off[name]:+.0%}.")
+for sent in on_cards:
+    print(f"3. A ring's network card sent {sent / 1e6:.2f} MB for a tensor of 1 MB; ", end="")
+    print(f"the formula says {steps / world_size:.2f}, and packets have headers.")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert gains.median() > 2, f"The ring should win on limited links: {list(gains.round(2))}"
+workshop.save_results(gain=gains.median(), predicted_off=off, on_cards=on_cards)
+
+# %% [markdown]
+# How to get there: build the ring, count what it sends, predict its time from two numbers.
+#
 # ## Send and receive
 #
-# A **rank** is one process of the job, and also its number. Ranks share no memory: what one knows,
-# another learns only from a message. Everything in this lesson is built from two calls:
-# `send(tensor, to)` and `recv(tensor, from)`.
-#
-# `start_ranks` starts real processes and lets them meet. `run` makes each of them call a
-# function, at the same time, and returns their results in a list.
+# A **rank** is one process of the job, and also its number. Ranks share no memory, only messages.
+# Two calls are enough: `send(tensor, to)` and `recv(tensor, from)`. `start_ranks` starts real
+# processes and lets them meet; `run` makes each call a function at the same time, and returns their
+# results.
 
 
 # %% tags=["deterministic"]
@@ -96,10 +216,8 @@ print(f"Rank 0 holds {notes[0]}, rank 1 holds {notes[1]}.")
 assert notes == [42, 42], f"The note did not arrive: {notes}."
 
 # %% [markdown]
-# One function, two roles: every rank runs the same code, and `get_rank()` tells it which part to
-# do. The receiver provides the memory: a tensor of the right size and type, which is overwritten.
-#
-# Now both ranks send first, and then receive. What will happen?
+# Every rank runs the same code, and `get_rank()` tells it which part to do. The receiver provides
+# the memory, which is overwritten. Now both ranks send first, and then receive. What will happen?
 
 # %%
 outcomes = ["both notes arrive", "one rank gets an error", "both wait forever"]
@@ -130,28 +248,18 @@ guess.compare(outcome=outcome)
 workshop.save_results(notes=notes, both_send_first=outcome)
 
 # %% [markdown]
-# After 3 seconds we asked each rank where it was: both are in `send`. With gloo, the library that
-# carries the messages here, it returns only when the other side receives, and neither side gets
-# that far. This is a **deadlock**: no error, no progress, no end. It is the classic mistake with
-# processes that send messages. Other libraries show it later: MPI may buffer a small message, so
-# that the mistake sleeps until the tensor grows; NCCL's `send` may return to Python at once, and
-# the GPU waits. Rely on neither.
-#
-# The remedy is `isend` or `irecv`, which only *begin* to send or to receive. The ring below begins
-# all its receives first.
+# After 3 seconds we asked each rank where it was: both are in `send`. gloo's `send` returns only
+# when the other side receives (**rendezvous**), and neither side gets that far. This is a
+# **deadlock**: no error, no progress, no end. Elsewhere the mistake sleeps: MPI sends a small
+# message at once (**eager**), so that all goes well until the tensor grows, and NCCL's `send` may
+# return while the GPU still waits. Rely on neither. `isend` and `irecv` only *begin* to send or
+# receive; the ring below begins all its receives first.
 #
 # ## Seven ways to share
 #
-# Some patterns of messages come up again and again. Each has a name and a call that **every
-# rank must make**: they are *collective*. The function below makes one of each. Rank 0 starts with
-# 10, 11, 12, 13, rank 1 with 20, 21, 22, 23, and so on. For gather and all-gather each rank gives
-# only its first number, so that the result stays short.
-#
-# Then real ranks run it. `run` also takes a function's name: `"collectives.tour:one_of_each"` is
-# `one_of_each` in `scripts/demos/collectives/tour.py`.
-
-# %%
-workshop.show_function("demos/collectives/tour.py", "one_of_each")
+# Some patterns come up again and again. They are *collective*: **every rank must make the call**.
+# The table shows one of each. Rank 0 starts with 10, 11, 12, 13, rank 1 with 20, 21, 22, 23, and so
+# on. For gather and all-gather each rank gives only its first number.
 
 # %%
 ranks = workshop.start_ranks(world_size)
@@ -165,19 +273,15 @@ assert pieces == sums[0], "Reduce-scatter must leave part r of the sum on rank r
 workshop.save_results(sums=sums, pieces=pieces)
 
 # %% [markdown]
-# Read it row by row.
-#
 # - **Broadcast**: one rank's numbers go to all.
-# - **Scatter**: rank 0 gives each rank one piece. **Gather** is the reverse: rank 0 gets a piece
-#   from each.
-# - **Reduce** means: combine element by element, here by adding. Only rank 0 has the sum. The
-#   others hold intermediate results, which you must not use.
+# - **Scatter**: rank 0 gives each rank one piece. **Gather** is the reverse.
+# - **Reduce**: combine element by element, here by adding. Only rank 0 has the sum; what the others
+#   hold is of no use.
 # - **All-reduce**: everybody has the sum. This is the one that training needs.
 # - **Reduce-scatter**: rank r has part r of the sum, and nothing else.
 # - **All-gather**: everybody has everybody's part.
 #
-# Remember the last two. Run a reduce-scatter, then an all-gather of the parts: every rank then has
-# the whole sum. That is an all-reduce.
+# Remember the last two: a reduce-scatter, then an all-gather of the parts, is an all-reduce.
 #
 # ## All-reduce the obvious way
 #
@@ -186,9 +290,6 @@ workshop.save_results(sums=sums, pieces=pieces)
 
 # %%
 workshop.show_function("demos/collectives/naive.py", "all_reduce")
-
-# %% [markdown]
-# Two guesses about bytes. The next table answers the first; the second has to wait for the ring.
 
 # %%
 guess = workshop.guess(
@@ -212,79 +313,66 @@ pd.DataFrame(filled).rename_axis("MB through rank")
 workshop.save_results(through_rank_0=[passed[0] for passed in through.values()])
 
 # %% [markdown]
-# Every rank that joins adds 2 MB that must pass through rank 0, one message after the other, while
-# the others wait. So more ranks make each all-reduce *slower*. A parameter server on one machine
-# has the same problem ([lesson 03](03_parameter_servers.ipynb)).
+# Every rank that joins adds 2 MB that must pass through rank 0, while the others wait. So more
+# ranks make each all-reduce *slower*.
 #
 # ## The ring
 #
-# Two ideas take the load off rank 0. First, cut the tensor into as many **chunks** as there are
-# ranks, and let a different rank sum up each chunk. Second, let every rank send only to the next
-# rank, and receive only from the one before. The connection between two ranks is a **link**. In a
-# ring all links work all the time.
-#
-# The first half is a reduce-scatter. `coming` lists the chunks in the order in which they arrive.
-# Two arguments are not needed here: `order` rearranges the ranks, and `on_step` is
-# called after each step (the picture below uses it).
+# Two ideas take the load off rank 0. Cut the tensor into as many **chunks** as there are ranks, and
+# let a different rank sum up each. And let every rank send only to the next, so that all **links**
+# work all the time. The first half is a reduce-scatter. `coming` lists the chunks in the order in
+# which they arrive. (Ignore `order` and `on_step`.)
 
 # %%
 workshop.show_function("demos/collectives/ring.py", "reduce_scatter")
 
 # %% [markdown]
-# All receives begin before the first send, so nobody waits for a rank that waits too: no deadlock.
-# In its first step a rank sends a chunk of its own; in each later step, the chunk that it has just
-# added to. The second half, the all-gather, passes on the finished chunks in the same way, without
-# the addition.
+# All receives begin before the first send: no deadlock. In its first step a rank sends a chunk of
+# its own; in each later step, the chunk that it has just added to. The second half, the all-gather,
+# passes on the finished chunks in the same way, without the addition.
 #
-# Watch it. Each rank puts a number of its own into all its chunks: rank 0 puts in 0001, rank 1
-# 0010, rank 2 0100. So `0110` is the sum of ranks 1 and 2. An arrow and a black frame mark what
-# arrived in a step. The darker the blue, the more ranks have contributed; bold and green is the
-# complete sum. (The arrows into rank 0 come from the last rank: the ring closes.)
+# Watch it. Rank 0 puts 0001 into all its chunks, rank 1 puts 0010, rank 2 0100. So `0110` is the
+# sum of ranks 1 and 2. A black frame marks what arrived in a step. The darker the blue, the more
+# ranks have contributed; bold and green is the complete sum.
 
 
 # %% tags=["readme"]
-recorded = ranks.run("collectives.tour:watched_ring")
-plots.ring_steps(recorded)
+watched = ranks.run("collectives.tour:watched_ring")
+plots.ring_steps(watched)
 
 # %% [markdown]
-# The same run, one step at a time, with a slider. It moves with the mouse or the arrow keys.
-
-# %%
-plots.interactive.ring(recorded)
-
-# %% [markdown]
-# Follow the black frame in one column, say the first, from step to step. It moves down one rank in
-# each step (and from the last rank to rank 0). In the first half of them one more digit becomes 1
-# each time. After the reduce-scatter there is one complete sum in each row; the all-gather copies
+# The same run with a slider. Follow the black frame in the first column: it moves down one rank in
+# each step. After the reduce-scatter there is one complete sum in each row; the all-gather copies
 # it to all others.
 
+# %%
+plots.interactive.ring(watched)
+
 # %% jupyter={"source_hidden": true} tags=["results"]
-halfway = [int(states[world_size - 1][rank]) for rank, states in enumerate(recorded)]
+halfway = [int(states[world_size - 1][rank]) for rank, states in enumerate(watched)]
 complete = sum(10**rank for rank in range(world_size))
 assert halfway == [complete] * world_size, "After the reduce-scatter chunk r belongs to rank r."
-assert all((states[-1] == complete).all() for states in recorded), (
+assert all((states[-1] == complete).all() for states in watched), (
     "A chunk is not complete at the end."
 )
-workshop.save_results(steps=len(recorded[0]) - 1, halfway=halfway)
+workshop.save_results(steps=len(watched[0]) - 1, halfway=halfway)
 
 # %% [markdown]
-# (There are other ways to all-reduce. You may read of reduce-scatter inside each machine,
-# all-reduce between machines, and all-gather inside each machine. That is the **hierarchical**
-# kind; lesson 07 measures it.)
+# <details><summary>Coming from another tutorial?</summary>
+#
+# Some describe an all-reduce as reduce-scatter inside each machine, all-reduce between machines,
+# and all-gather inside each machine. That is one kind, the **hierarchical** one (lesson 07).
+#
+# </details>
 #
 # ## Is it right, and what does it move?
 #
 # A ring that skips a step gives wrong numbers, not an error. So compare with torch's own
-# all-reduce, at lengths that are not multiples of the number of ranks.
-#
-# A third algorithm joins: the **tree**, in `tree.py`. Half of the ranks send their tensor to a
-# partner, which adds it. Then half of the partners do the same, until rank 0 has the sum. It comes
-# back the same way. Messages that travel at the same time are a **step**: with 4 ranks, the tree
-# has 2 steps up and 2 down.
+# all-reduce, at lengths that are not multiples of the number of ranks. A zero means: the same
+# integers as torch, on every rank.
 
 # %% tags=["deterministic"]
 lengths, check = [1, world_size - 1, world_size + 1, 1001], "collectives.timing:different_elements"
-algorithms = ("naive", "tree", "ring")
 differing = pd.DataFrame(
     {name: [sum(ranks.run(check, name, n)) for n in lengths] for name in algorithms},
     index=pd.Index(lengths, name="length of the tensor"),
@@ -292,17 +380,10 @@ differing = pd.DataFrame(
 differing.rename_axis(columns="wrong elements")
 
 # %% [markdown]
-# A zero means: the same integers as torch, on every rank.
-#
-# Now the traffic, counted on the real ranks, beside formulas. Two things describe an algorithm: how
-# large a message is, and how many messages travel in each step. For n bytes on 4 ranks:
-#
-# - naive: messages of n bytes, one in each of 6 steps, `[1, 1, 1, 1, 1, 1]`;
-# - tree: messages of n bytes, `[2, 1, 1, 2]`;
-# - ring: messages of n / 4 bytes, `[4, 4, 4, 4, 4, 4]`.
-#
-# `messages` below computes this for any number of ranks. In the naive algorithm and in the tree
-# rank 0 is the busiest: it takes part in every step.
+# Two things describe an algorithm: how large a message is, and how many travel in each step. On 4
+# ranks naive has messages of n bytes, `[1, 1, 1, 1, 1, 1]`; the tree messages of n bytes,
+# `[2, 1, 1, 2]`; the ring messages of n / 4 bytes, `[4, 4, 4, 4, 4, 4]`. `messages` computes this
+# for any number of ranks, and the table compares it with what the ranks counted.
 
 
 # %%
@@ -346,74 +427,45 @@ for name, row in traffic.items():
 workshop.save_results(different_elements=int(differing.sum(axis=None)), busiest_rank_mb=busiest)
 
 # %% [markdown]
-# All three move *the same number of bytes in all*. (The table counts each byte twice: where it is
-# sent and where it is received.) The ring only spreads them evenly. With N ranks, each sends
-# 2 · (N - 1) / N times the tensor, and receives as much. That stays below twice the tensor in each
-# direction, however many ranks there are.
-#
-# The picture shows the busiest rank. Its marks were counted here; its lines are the formulas, for
-# more ranks than run here.
+# All three move *the same number of bytes in all*. (The table counts each byte twice: sent and
+# received.) The ring only spreads them evenly: with N ranks, each sends 2 · (N - 1) / N times the
+# tensor, and receives as much. That stays below twice the tensor, however many ranks there are.
 
-# %%
-look = {"naive": ("#D55E00", "s"), "tree": ("#E69F00", "^"), "ring": ("#0072B2", "o")}
-look["gloo"] = ("#009E73", "x")  # colour and mark, in this and the next picture
+# %% jupyter={"source_hidden": true} tags=["figure"]
+# Colour and mark of each, as in the first picture.
+look = dict(zip((*algorithms, "gloo"), zip(plots.COLOURS, "s^ox", strict=False), strict=True))
 counts = range(2, 17)
-title = "The busiest rank: naive grows with the ranks, a ring stays below 4 MB"
-with plots.canvas(title, "ranks", "MB in and out, for a tensor of 1 MB") as axes:
+title = "Naive: each rank adds 2 MB. A ring stays below 4 MB"
+counted = {n: {a: max(megabytes(a, n)) for a in algorithms} for n in range(2, world_size + 1)}
+with plots.canvas(title, "ranks (tensor of 1 MB)", "MB at the busiest rank") as axes:
     for name, style in zip(algorithms, ("-", "--", ":"), strict=True):
         colour, mark = look[name]
         formula = [busiest_rank(name, 1, n) for n in counts]
         axes.plot(counts, formula, style, color=colour, label=f"{name}, formula")
-        axes.plot(world_size, busiest[name], mark, color=colour, label=f"{name}, counted")
+        marks = [by_name[name] for by_name in counted.values()]
+        axes.plot(list(counted), marks, mark, color=colour, label=f"{name}, counted")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
 
 # %% [markdown]
 # ## Two numbers for a link
 #
 # A message of n bytes takes about **α + β · n** seconds. α (alpha) is the **latency**, the delay
-# that even a tiny message has. β (beta) is the time for each further byte: 1 / β is the
-# **bandwidth**. Time a tiny message and a large one, and you have both.
-#
-# The ranks do this in two situations: with one message on its way, and with every rank sending at
-# once. A measurement ends when the slowest rank is done. It is repeated, and the *least* time
-# counts, because other programs on the machine can only add time.
-
+# that even a tiny message has. 1 / β (beta) is the **bandwidth**. The job timed messages of three
+# sizes as a ring sends them: all ranks send and receive at once, and all receives begin first.
+# `Link.fit` draws the line that comes nearest, in per cent. Here the *least* of the rounds counts,
+# because other programs on the machine only add time.
 
 # %%
-def all_seconds(names, n_bytes):
-    """Seconds of one call of each, timed in turn: a row for each of `blocks` repeats."""
-    calls = max(1, min(10, 1_000_000 // n_bytes))  # in one repeat: a single call is too short
-    timer = "collectives.timing:interleaved_seconds"
-    by_rank = ranks.run(timer, list(names), n_bytes, calls, blocks, timeout=300)
-    slowest = {name: np.max([seconds[name] for seconds in by_rank], axis=0) for name in names}
-    return pd.DataFrame(slowest)
-
-
-def least_seconds(names, n_bytes):
-    """The least of the repeats."""
-    return all_seconds(names, n_bytes).min()
-
-
-kinds, tiny_bytes = ["one way", "all at once"], 8
-tiny, large = (least_seconds(kinds, n_bytes) for n_bytes in (tiny_bytes, largest_bytes))
-while (tiny >= large).any():  # a busy machine: look for a quiet moment
-    tiny = np.minimum(tiny, least_seconds(kinds, tiny_bytes))
-beta = (large - tiny) / (largest_bytes - tiny_bytes)
-alpha = (tiny - beta * tiny_bytes).clip(lower=0)
-table = pd.DataFrame(
-    {"α, µs": 1e6 * alpha, "β, ns per byte": 1e9 * beta, "1 / β, GB/s": 1e-9 / beta}
-)
-table.set_axis(["one message", f"{world_size} messages at once"]).round(2)
+table = pd.DataFrame({"measured, ms": 1000 * pd.Series(sizes)}).rename_axis("bytes of a message")
+table["α + β n, ms"] = [1000 * fitted.seconds(n) for n in table.index]
+print(f"α = {1e6 * fitted.alpha:.0f} µs, β = {1e9 * fitted.beta:.1f} ns per byte, ", end="")
+print(f"1 / β = {1e-6 / fitted.beta:.1f} MB/s ({source}).")
+table.round(2)
 
 # %% [markdown]
-# Where every rank has a link of its own, as on instances in a cluster, the two rows should be
-# nearly the same. Here all ranks share this machine's cores, and a message between processes is
-# *copied by a core*. So messages that travel at once slow each other down.
-#
-# ## Predict, then measure
-#
-# Rounds follow each other, and each costs α + β times the bytes of one message. So, for N ranks,
-# n bytes, and a link for each rank (the logarithm is rounded up):
+# 200 Mbit/s are 25 MB/s, minus headers and acknowledgements. Steps follow each other, and each
+# costs α + β times the bytes of one message. So, for N ranks and n bytes (the logarithm is rounded
+# up):
 #
 # | | steps | bytes of a message | seconds |
 # |---|---|---|---|
@@ -421,26 +473,101 @@ table.set_axis(["one message", f"{world_size} messages at once"]).round(2)
 # | tree | 2 log2 N | n | 2 log2 N (α + β n) |
 # | ring | 2 (N - 1) | n / N | 2 (N - 1) (α + β n / N) |
 #
-# (NCCL, NVIDIA's library for GPUs, improves on this plain tree: it cuts the tensor into pieces and
-# uses two trees at once: [NCCL
-# 2.4](https://developer.nvidia.com/blog/massively-scale-deep-learning-training-nccl-2-4/), 2019.)
+# **Predict** with your α and β, on sizes that they were not fitted to.
+
+# %%
+closest = ["tree", "ring", "no difference shown"]
+guess = workshop.guess(
+    ring_ms=f"The ring, {tensor_bytes[1] / 1e6:g} MB: how many milliseconds?",
+    naive_ms=f"Naive, {tensor_bytes[1] / 1e6:g} MB: how many milliseconds?",
+    small=(f"A tensor of {min(tensor_bytes) / 1e3:g} kB: which is faster?", closest),
+)
+
+
+# %%
+def estimate(algorithm, n_bytes, n, link):
+    """Seconds of an all-reduce: its steps follow each other."""
+    size, steps = messages(algorithm, n_bytes, n)
+    return len(steps) * link.seconds(size)
+
+
+judged = seconds.min().unstack()[[*algorithms, "gloo"]].sort_index(ascending=False)
+kinds = {"naive": "naive", "tree": "tree", "ring": "ring", "gloo": "ring"}
+predicted = pd.DataFrame(
+    {a: [estimate(kinds[a], n, world_size, fitted) for n in judged.index] for a in kinds},
+    index=judged.index,
+)
+error = judged / predicted - 1
+columns = {source: 1000 * judged, "predicted": 1000 * predicted, "off, %": 100 * error}
+pd.concat(columns, axis=1).rename_axis("bytes").rename_axis(["ms", ""], axis=1).round(1)
+
+# %%
+small = seconds[min(tensor_bytes)]
+trees = small["ring"] / small["tree"]  # round by round: how many times as fast as the ring
+answers = {"faster": "tree", "slower": "ring"}
+shown = interleaved.verdict(trees, noise=small["ring"] / small["ring again"])
+faster = answers.get(shown, shown)
+million = 1000 * judged.loc[tensor_bytes[1]]
+guess.compare(source, ring_ms=million["ring"], naive_ms=million["naive"], small=faster)
+print(
+    f"{min(tensor_bytes) / 1e3:g} kB: the tree is {trees.median():.1f} times as fast as the ring."
+)
+busy = 2 * (world_size - 1) / world_size
+algbw = largest / seconds[largest, "ring"].median() / 1e6
+print(f"Ring, {largest / 1e6:g} MB: algbw {algbw:.1f} MB/s, busbw {busy * algbw:.1f} MB/s.")
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+large_error = error.loc[error.index > 100_000].stack()
+title = f"{len(large_error)} predictions above 100 kB: median error "
+title += f"{100 * large_error.abs().median():.0f} %, largest {100 * large_error.abs().max():.0f} %"
+title += "" if source == "measured" else " (recorded elsewhere)"
+axes_names = ("predicted, ms", "measured, ms")
+with plots.canvas(title, *axes_names, size=(7, 4)) as axes:
+    ends = np.array([0.7 * 1000 * min(predicted.min().min(), judged.min().min()), 4000])
+    axes.plot(ends, ends, color="grey", linewidth=1, label="as predicted")
+    axes.fill_between(ends, 0.9 * ends, 1.1 * ends, color="grey", alpha=0.25, label="10 % off")
+    for name in judged:
+        colour, mark = look[name]
+        axes.plot(1000 * predicted[name], 1000 * judged[name], mark, color=colour, label=name)
+    axes.set(xscale="log", yscale="log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(sizes=list(judged.index), alpha=fitted.alpha, beta=fitted.beta)
+workshop.save_results(faster_when_small=faster)
+workshop.save_results(errors={name: list(column) for name, column in error.items()})
+
+# %% [markdown]
+# Where bytes decide, two numbers are enough. For 4 kB they are not: on shared cores α varies with
+# what else runs. What remains is the number of steps that wait for it: four in the tree, six in the
+# ring.
 #
-# What does that mean on a network? Take α = 50 µs, and a link of 10 Gbit/s, so β = 0.8 ns per byte.
-# These two numbers are chosen, and the next table is *computed*, not measured.
+# Other people's figures are often *algbw*, the tensor's bytes by seconds, or *busbw*: that times 2
+# (N - 1) / N, which is what a ring's link carries
+# ([nccl-tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md)). Compare busbw
+# with your bandwidth.
+#
+# The next cell adds a latency of 1 ms, as between two zones, where the kernel can delay packets.
+
+# %%
+late = bandwidth.unlimited_reason(session, latency=True)
+if not late:
+    far = measuring(f"{link} 1ms", names=("tree", "ring"), sizes=[min(tensor_bytes)])
+    delayed = workshop.run_jobs({"1 ms": far})["1 ms"].table("all_reduce").set_index("algorithm")
+    for name, values in delayed["seconds"].items():
+        print(f"{name}, 1 ms on each link: {1000 * np.median(values):.1f} ms")
+else:
+    print(f"{late} By its steps alone the tree would take 4 ms, the ring 6 (computed).")
+
+# %% [markdown]
+# And on a real network? Take α = 50 µs and 10 Gbit/s, so β = 0.8 ns per byte: chosen numbers, and
+# the table is *computed*.
 
 
 # %% tags=["deterministic"]
-def estimate(algorithm, n_bytes, n, link):
-    """Seconds of an all-reduce. link(bytes, at_once): of so many messages at the same time."""
-    size, steps = messages(algorithm, n_bytes, n)
-    return sum(link(size, at_once) for at_once in steps)
-
-
-def network(n_bytes, at_once):
-    """A link for each rank: messages don't slow each other down."""
-    return 50e-6 + 8 / 10e9 * n_bytes
-
-
+network = Link(alpha=50e-6, beta=8 / 10e9)
 computed = pd.DataFrame()
 for n_bytes, size in [(4e3, "4 kB"), (100e6, "100 MB")]:
     for n in (4, 256):
@@ -449,109 +576,27 @@ for n_bytes, size in [(4e3, "4 kB"), (100e6, "100 MB")]:
 computed.rename_axis("milliseconds").round(1)
 
 # %% [markdown]
-# For 100 MB the ring wins. From 4 ranks to 256 its time grows by about half; the tree's grows
-# fourfold, and the naive way's 85-fold. For 4 kB on 256 ranks the ring loses to the tree: it pays α
-# for many steps. Libraries therefore choose by size, and pack many small gradients into a few
-# large **buckets** before they reduce them.
+# **100 MB on 256 ranks: 41 seconds the naive way, 0.19 s around a ring.** For 4 kB it loses to the
+# tree: it pays α for 510 steps. Libraries therefore choose by size, and pack many small gradients
+# into a few large **buckets**. (NVIDIA's NCCL cuts the tensor into pieces and uses two trees at
+# once: [NCCL
+# 2.4](https://developer.nvidia.com/blog/massively-scale-deep-learning-training-nccl-2-4/), 2019.)
 #
-# Now this machine. You have its α and β for one message, and for all ranks sending at once. A step
-# of the tree is between the two: there we take a value on the straight line between them. Then the
-# ranks run all three, and torch's own all-reduce. That one is called **gloo**, after the library
-# that torch uses on CPUs; we don't predict it. Will the ring win here?
-
-
-# %%
-guess = workshop.guess(
-    gain="The largest tensor, here: what is the speed-up of the ring over the naive way?"
-)
-
-
-# %%
-def on_cores(n_bytes, at_once):
-    """On this machine messages slow each other down: they share its cores."""
-    alone, all_at_once = alpha + beta * n_bytes
-    return alone + (at_once - 1) / (world_size - 1) * (all_at_once - alone)
-
-
-sizes = [largest_bytes // 8**power for power in (4, 3, 2, 1, 0)]
-repeated = {n: all_seconds([*algorithms, "gloo"], n) for n in sizes}
-measured = pd.DataFrame({n: seconds.min() for n, seconds in repeated.items()}).T
-predicted = pd.DataFrame(
-    {a: [estimate(a, n, world_size, on_cores) for n in sizes] for a in algorithms}
-)
-predicted.index = measured.index
-by_size = pd.concat({"measured": measured, "predicted": predicted}, axis=1).rename_axis("bytes")
-(1000 * by_size).rename_axis(columns=["milliseconds", ""]).round(2)
-
-# %% [markdown]
-# The same numbers as a picture; both axes are logarithmic. A mark is the least time of the repeats,
-# as in the table, and the bar above it ends at their median. The lines are the predictions. Marks
-# of one size are shifted a little, so that they don't cover each other.
-
-# %% jupyter={"source_hidden": true} tags=["figure"]
-share = measured["ring"].iloc[-1] / measured["naive"].iloc[-1]
-title = f"Least times: for the largest tensor the ring takes {share:.0%} of the naive way's"
-axes_names = ("size of the tensor, kB (a mark is measured, a line predicted)", "milliseconds")
-with plots.canvas(title, *axes_names, size=(8.5, 4.6)) as axes:
-    for shift, name in enumerate(measured):
-        colour, mark = look[name]
-        at = [size * 1.08 ** (shift - 1.5) for size in sizes]  # beside each other
-        upper = [1000 * (repeated[n][name].median() - measured[name][n]) for n in sizes]
-        style = {"color": colour, "markersize": 7, "capsize": 3, "label": f"{name}, measured"}
-        axes.errorbar(at, 1000 * measured[name], yerr=[[0] * len(sizes), upper], fmt=mark, **style)
-        if name in predicted:
-            line = dict(zip(algorithms, ("-", "--", ":"), strict=True))[name]
-            axes.plot(sizes, 1000 * predicted[name], line, color=colour, label=f"{name}, model")
-    axes.set(xscale="log", yscale="log")
-    axes.set_xticks(sizes, [f"{size / 1e3:,.0f}" for size in sizes])
-    axes.xaxis.set_minor_formatter("")
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter("")
-    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
-
-# %% [markdown]
-# Did the ring win, and gain what you guessed? Three lines follow the comparison: the gain in each
-# repeat, the gain that the model predicts if each rank had a link of its own, and how far off the
-# predictions were.
-
-# %%
-last, off = measured.iloc[-1], (measured / predicted).stack().dropna()
-alone = [
-    estimate(name, sizes[-1], world_size, lambda n, _: on_cores(n, 1)) for name in ("naive", "ring")
-]
-gains = repeated[sizes[-1]]["naive"] / repeated[sizes[-1]]["ring"]
-guess.compare(gain=last["naive"] / last["ring"])
-print(f"The ring was the faster one in {(gains > 1).sum()} of {len(gains)} repeats: ", end="")
-print(f"its speed-up over the naive way was {gains.min():.2f} to {gains.max():.2f}.")
-print(f"The model for ranks with a link each says {alone[0] / alone[1]:.1f} times.")
-print(f"Measured / predicted: {off.min():.1f} to {off.max():.1f}, median {off.median():.1f}.")
-
-# %% jupyter={"source_hidden": true} tags=["results"]
-assert off.median() < 20, "The machine was too busy: run again from `least_seconds` on."
-workshop.save_results(sizes=sizes, gain=last["naive"] / last["ring"], off=off.median())
-constants = {"alpha": alpha["one way"], "beta": beta["one way"], "busy_beta": beta["all at once"]}
-workshop.save_results(**constants)
-
-# %% [markdown]
-# All three algorithms move the same bytes in all. The ring gains because *different links work at
-# the same time*. Where a few cores carry every message, there is less to gain. The model knows that
-# only because we measured what happens when all send at once. It leaves out the additions,
-# allocating memory, and the time a rank waits for a free core. So don't expect it to be right to a
-# few per cent; the last line says by which factor it was off.
+# ## Half an all-reduce: ZeRO
 #
-# gloo's all-reduce is a ring too, in C++. It cuts the chunks further, and adds one piece while the
-# next is on its way. In your own scripts call the library's. Lesson 06 repeats this measurement
-# between instances, over a slower link.
+# After its first half each rank has the whole sum of *its* chunk. Update the weights there: each
+# rank updates one N-th of them, and the all-gather passes on *weights* in place of gradients. The
+# bytes sent are the same. But the optimizer's state (momentum: as many bytes as the weights) is
+# needed only for a rank's own part, one N-th. That is **ZeRO-1** ([Rajbhandari et al.,
+# 2019](https://arxiv.org/abs/1910.02054)); FSDP goes on to gradients and weights. Exercise 4 builds
+# it.
 #
 # ## Train with your ring
 #
-# What does data-parallel training send? **Gradients.** Every rank starts with the same weights,
-# gets the same mean gradient and takes the same step. So after the start no weights have to be
-# sent.
-#
-# Train a small model in three ways and compare: every rank alone with the whole batch; each rank
-# with its part of the batch and your ring; and with torch's `DistributedDataParallel` (**DDP**),
-# which averages the gradients for you.
+# Every rank starts with the same weights, gets the same mean gradient and takes the same step, so
+# no weights have to be sent. Train a small model in three ways: every rank alone with the whole
+# batch; each rank with its part and your ring; and with torch's `DistributedDataParallel`
+# (**DDP**), which averages the gradients for you.
 
 
 # %%
@@ -593,32 +638,29 @@ assert max(apart.values()) < 1e-5, f"The ranks did not train one model: {apart}"
 workshop.save_results(furthest_apart=apart)
 
 # %% [markdown]
-# The same model, whether one process took the whole batch or four took a quarter each.
-#
-# DDP does the work of the three lines around `ring.all_reduce`. It does it inside `backward()`,
-# while other gradients are still being computed (lesson 07 draws that). Call the *wrapped* model,
-# as `call(mine)` does here. If you call the model inside it, nothing is averaged, and there is no
-# error.
+# The same model in all three. DDP does the work of the three lines around `ring.all_reduce`, inside
+# `backward()`, while other gradients are still being computed (lesson 07). Call the *wrapped*
+# model, as `call(share)` does: if you call the model inside it, nothing is averaged, and there is
+# no error.
 #
 # ## Who am I? Five variables
 #
-# Processes that were started separately must find each other. `torchrun` starts the processes of
-# one host, which it calls a `node`, and sets a dozen environment variables for each. Five of them
-# are all that a script needs to meet the others and to choose a GPU. On two hosts with two
-# processes each you would type this on the first, and the same with `--node-rank 1` on the second:
+# `torchrun` starts the processes of one host, which it calls a `node`, and sets a dozen environment
+# variables for each. Five of them are all that a script needs to meet the others and to choose a
+# GPU. **Type this in a terminal**, in the kit's folder:
+#
+#     .venv/bin/torchrun --standalone --nproc-per-node 2 scripts/demos/show_ranks.py
+#
+# On two hosts you would type this on the first, and the same with `--node-rank 1` on the second:
 #
 #     torchrun --nnodes 2 --nproc-per-node 2 --node-rank 0 \
 #         --master-addr FIRST_HOST --master-port 29500 show_ranks.py
-#
-# With all ranks on one machine `torchrun --standalone --nproc-per-node 2 show_ranks.py` will do.
-# This is the script. It prints the five variables, and the `sum` of an all-reduce in which each
-# rank gives its number plus one.
 
 # %%
 workshop.show_function("demos/show_ranks.py", "main")
 
 # %% [markdown]
-# The next cell runs that command twice, as on two hosts. (Here both are this machine.)
+# The next cell runs the command for two hosts. (Both are this machine.)
 
 # %%
 with socket.create_server(("127.0.0.1", 0)) as server:
@@ -635,19 +677,17 @@ assert set(started["sum"]) == {1 + 2 + 3 + 4}, "The four ranks did not all meet.
 workshop.save_results(torchrun=started.to_dict("records"))
 
 # %% [markdown]
-# - `WORLD_SIZE` is the number of **processes**, not of hosts: 4. `RANK` is the number of a
-#   *process* among all of them, from 0.
-# - `LOCAL_RANK` is its number on its own host: use it to choose a GPU.
-# - `MASTER_ADDR` and `MASTER_PORT` say where the ranks meet: a port on rank 0's host. They must be
-#   the same on *every* host.
-# - `sum` is 1 + 2 + 3 + 4. It is 10 on all, so they did meet.
+# - `WORLD_SIZE` is the number of **processes**, not of hosts. `RANK` is the number of a *process*
+#   among all of them, from 0; `LOCAL_RANK` its number on its own host: use it to choose a GPU.
+# - `MASTER_ADDR` and `MASTER_PORT` say where the ranks meet: a port on rank 0's host, the same on
+#   *every* host.
+# - `sum` is 1 + 2 + 3 + 4 on all, so they did meet.
 #
 # On SageMaker `distribution={"torch_distributed": {"enabled": True}}` runs `torchrun` on every
-# instance; `MASTER_ADDR` is then `algo-1`, the name of the first instance.
+# instance; `MASTER_ADDR` is then `algo-1`, the first instance.
 #
-# The variables say who takes part. The **backend** says how they communicate:
-# `init_process_group("gloo")` for CPUs, `"nccl"` for NVIDIA GPUs. A third, `"mpi"`, is missing from
-# the torch that pip installs, and `"nccl"` from builds for CPUs. This torch has:
+# The **backend** says how ranks communicate: `init_process_group("gloo")` for CPUs, `"nccl"` for
+# NVIDIA GPUs. This torch has:
 
 # %%
 backends = ranks.run("collectives.tour:backends")[0]
@@ -658,14 +698,14 @@ assert backends["gloo"], "torch was built without gloo: install the version of t
 workshop.save_results(backends=backends)
 
 # %% [markdown]
+# (`"mpi"` is missing from the torch that pip installs.)
+#
 # ## Share the data
 #
 # `DistributedSampler` shuffles in the same way on all ranks and deals the examples out, like cards.
 # Two lines are often forgotten: the sampler must be **given to the loader**, and **`set_epoch`**
-# must be called before every epoch. Leaving one out raises no error.
-#
-# What happens if you do? Take a data set of 12 examples and batches of one. The first question
-# counts the reads of all ranks together.
+# must be called before every epoch. Leaving one out raises no error. Take 12 examples and batches
+# of one; the first question counts the reads of all ranks together.
 
 
 # %%
@@ -706,106 +746,31 @@ assert seen["given, no set_epoch"] < seen["given, set_epoch"], "set_epoch must d
 workshop.save_results(reads=reads, seen=seen)
 
 # %% [markdown]
-# - *Not given*: every rank reads everything. If they also shuffle alike, all compute the same
-#   gradient, and you pay for N ranks to do the work of one.
+# - *Not given*: every rank reads everything, and you pay for N ranks to do the work of one.
 # - *No `set_epoch`*: every epoch has the order of the first. A rank never sees another rank's
-#   examples, and each batch always contains the same ones.
-# - *`shuffle`*: the sampler shuffles already, and `DataLoader` refuses a sampler together with
-#   `shuffle=True` (ValueError). A loader for both cases takes `shuffle=(sampler is None)`, with the
-#   name that your sampler really has.
+#   examples.
 #
-# ## DataParallel is not DDP
+# <details><summary>Coming from another tutorial?</summary>
 #
-# `torch.nn.DataParallel` (DP) has a similar name, but it is **one process with threads, on one
-# machine**. In every step it scatters the batch over the GPUs, copies the weights to each, runs a
-# thread for each GPU, and gathers the outputs on the first GPU. It takes one line,
-# `model = nn.DataParallel(model)`, and PyTorch itself recommends DDP instead, on one machine too.
-# Without GPUs it does none of this: it simply calls your model. To have something to measure on the
-# CPU, here are DP's steps with threads:
-
-# %%
-workshop.show_function("demos/train_torch_threads.py", "ThreadParallel")
-
-# %% [markdown]
-# We run three scripts: the plain one, DP's steps in two threads, and DDP in two processes. Each
-# rank or thread computes on one core. All run twice, the second time in reverse order, so that
-# a machine that slows down meanwhile slows all of them. The table compares each script with the
-# plain one, epoch by epoch: the median, lowest and highest speed-up. Its last column is a hash of
-# the weights: equal weights have equal hashes. "different hashes" counts them over the processes: 1
-# means that all hold the same weights.
-
-# %%
-guess = workshop.guess(
-    ddp="DDP, 2 processes: what is the speed-up over one process?",
-    dp="DataParallel's steps in two threads: what is the speed-up over one process?",
-)
-
-# %%
-digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
-python, two = [sys.executable], ["--standalone", "--nproc-per-node", "2"]
-scripts = {
-    "one process": [*python, workshop.TRAIN / "train_torch.py"],
-    "DataParallel, 2 threads": [*python, workshop.DEMOS / "train_torch_threads.py"],
-    "DDP, 2 processes": [*processes.TORCHRUN, *two, workshop.TRAIN / "train_torch_ddp.py"],
-}
-options = ["--training", digits / "training", "--test", digits / "test", "--epochs", epochs]
-options += ["--global-batch-size", global_batch_size, "--threads-per-rank", 1]
-options += ["--save-to", workshop.BUILD / "model"]
-rows = []
-for turn, name in [*enumerate(scripts), *enumerate(reversed(scripts), len(scripts))]:
-    printed = processes.run_together([*scripts[name], *options], timeout=300)
-    hashes = [event["weights_sha256"] for event in printed if event["event"] == "weights"]
-    about = len(hashes), len(set(hashes)), hashes[0][:12] + "…"
-    epoch = [event["samples_per_second"] for event in printed if event["event"] == "epoch"]
-    first = 100 * (turn // len(scripts))  # 0 in the first round, 100 in the second
-    rows += [(name, first + number, speed, *about) for number, speed in enumerate(epoch)]
-about = ["processes", "different hashes", "SHA-256 of the weights"]
-runs = pd.DataFrame(rows, columns=["script", "epoch", "images/s", *about])
-
-# %%
-speeds = runs.pivot(index="epoch", columns="script", values="images/s")[list(scripts)]
-times = speeds.div(speeds["one process"], axis=0)
-table = times.agg(["median", "min", "max"]).T.round(2)
-table = table.set_axis(["speed-up: median", "lowest", "highest"], axis=1)
-table.insert(0, "images/s", speeds.median().round().astype(int))
-table = table.join(runs.groupby("script")[about].first())
-table
-
-# %%
-ddp, dp = times["DDP, 2 processes"], times["DataParallel, 2 threads"]
-guess.compare(ddp=ddp.median(), dp=dp.median())
-print(f"DDP was faster than one process in {(ddp > 1).sum()} of {len(ddp)} pairs of epochs.")
-print(f"Each rank of DDP took {global_batch_size // 2} images in a step, which lasted ", end="")
-print(f"{1000 * global_batch_size / speeds['DDP, 2 processes'].median():.1f} ms.")
-
-# %% [markdown]
-# Look at the weights first. Both ways add up in another order than the plain script, so their last
-# bits differ from its; the two processes of DDP agree with each other.
+# `DataLoader` refuses a sampler together with `shuffle=True` (ValueError), because the sampler
+# shuffles already. A loader for both cases takes `shuffle=(sampler is None)`.
 #
-# Then the speeds. A script that wins in nearly every pair of epochs is the faster one here. If it
-# wins about as often as it loses, this run doesn't say which is faster.
+# `torch.nn.DataParallel` is not DDP and no parameter server: it is one process with a thread for
+# each GPU of one machine, which copies the weights in every step. PyTorch recommends DDP instead,
+# on one machine too
+# ([PyTorch](https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html), read on
+# 2026-11-25).
 #
-# The threads share only the forward pass. On the CPU `backward()` runs in one thread, and Python's
-# own code runs in one thread at a time. DDP's ranks are whole processes that share nothing but
-# gradients. But a step of this small model takes only milliseconds, and part of it doesn't shrink
-# with the batch: starting each operation, updating all weights (lesson 01 measured it). Every rank
-# pays that part in full. If DDP gains little here, or loses, that is why; lesson 01's steps have
-# more work.
-
-# %% jupyter={"source_hidden": true} tags=["results"]
-assert list(table["processes"]) == [1, 1, 2], "DP is one process; DDP was to have two."
-assert (table["different hashes"] == 1).all(), "The ranks of DDP ended with different weights."
-workshop.save_results(images_per_second=speeds.median().to_dict())
-workshop.save_results(hashes=table[about[2]].to_dict())
-
-# %% [markdown]
+# </details>
+#
 # ## Exercises
 #
 # In [exercises/02_collectives.ipynb](exercises/02_collectives.ipynb):
 #
 # 1. (8 minutes) Which chunk does a rank send, and which does it receive, in step s?
-# 2. (10 minutes) An all-gather from send and receive, on real ranks.
-# 3. (5 minutes) The seconds of a ring all-reduce from α and β.
+# 2. (12 minutes) An all-gather from send and receive, on real ranks.
+# 3. (10 minutes) Your α and β, a model and its step: which algorithm, and how many ranks?
+# 4. (15 minutes) ZeRO-1: the same weights as DDP, with one N-th of the momentum.
 #
 # ## Check yourself
 
@@ -815,14 +780,11 @@ workshop.quiz("02")
 # %% [markdown]
 # ## Summary
 #
-# - Every rank must make a collective call, or the others wait forever.
 # - A ring all-reduce is a reduce-scatter and an all-gather: 2 (N - 1) steps, and less than twice
-#   the tensor into each rank and out of it, however many ranks there are.
+#   the tensor into each rank and out of it. Every rank must call it, or the others wait forever.
 # - A message of n bytes takes α + β n seconds. A large tensor needs its bytes spread over all
-#   links, as in a ring, which costs more messages; a small tensor needs few steps, as in a tree.
-# - The ring gains where links work at the same time, and less where all ranks share a few cores.
-# - All-reduce sends gradients. `WORLD_SIZE` counts processes. Give the sampler to the loader and
-#   call `set_epoch`. DP is one process, DDP is many.
+#   links, as in a ring, and more messages are the price; a small one needs few steps, as in a tree.
+# - `WORLD_SIZE` counts processes. Give the sampler to the loader and call `set_epoch`.
 #
 # ## Clean up
 
@@ -830,7 +792,7 @@ workshop.quiz("02")
 ranks.stop()
 
 # %% [markdown]
-# The ranks have ended; nothing was sent to AWS.
+# The ranks have ended; the job's instances ended with it.
 #
 # ## Next
 #

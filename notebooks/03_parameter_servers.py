@@ -18,37 +18,32 @@
 #
 # - explain who does what when one process holds the weights and the others train;
 # - say how stale a gradient is, and what that does to learning;
-# - compute the bytes at a server, and say when it becomes the bottleneck;
+# - predict from bytes and bandwidth when a server becomes the bottleneck;
 # - read TF_CONFIG, and run TensorFlow's ParameterServerStrategy as a SageMaker job;
 # - prove that a job's workers train one model, and recognise a job whose workers do not.
 #
 # **Before:** [lesson 02](02_collectives.ipynb): what an all-reduce does and what it moves.
 #
-# **Time:** 45 minutes.
+# **Time:** 50 minutes.
 #
-# **Where it runs:** the first half in processes of the machine that this notebook runs on. The two
-# jobs of the second half on this machine (`target = "local"`) or on AWS (`target = "aws"`), where
-# nobody has run them yet.
+# **Where it runs:** three jobs here (`target = "local"`) or on AWS (`target = "aws"`), where nobody
+# has run them yet; all else in processes of the machine that this notebook runs on.
 #
-# **Cost on AWS:** about 0.08 USD, at most 0.20 USD: one job on three `ml.c5.xlarge` and one on two,
-# 5 minutes planned for each (us-east-1, price list of 2026-09-27). The lesson computes the larger
-# job's part before it starts it.
+# **Cost on AWS:** about 0.17 USD, at most 0.41 USD: one job on five `ml.c5.xlarge`, one on three
+# and one on two, 5 minutes planned for each (us-east-1, price list of 2026-09-27).
 
 # %% [markdown]
 # ## Set up
 #
-# - `dataset`: `"digits"`, or `"mnist"`, 70,000 images of 28 x 28 pixels. MNIST is downloaded, and
-#   takes longer; its best learning rates may be different.
-# - `workers`: processes that train in the first half. One more is the server.
-# - `steps`: global batches in a training of the first half; some trainings are shorter.
+# - `dataset`: `"digits"`, or `"mnist"`, 70,000 images of 28 x 28 pixels. MNIST is downloaded and
+#   takes longer.
+# - `workers`: processes that train. One more is the server. `steps`: global batches of a training.
 # - `slow_ms`: how long the slow worker pauses in each batch, milliseconds.
-# - `learning_rates`: for the experiment on stale gradients. `seeds`: how often each setting of it
-#   is trained, each time with different initial weights and a different order of the images.
-# - `instance_count`, `epochs`: of the TensorFlow jobs of the second half. `max_run`: the number of
-#   seconds after which SageMaker stops a job.
+# - `learning_rates`, `seeds`: of the experiment on stale gradients.
+# - `link`, `server_bytes`, `rounds`: bandwidth, weights and repeats of the first job.
+# - `instance_count`, `epochs`: of the TensorFlow jobs. `max_run`: seconds after which a job ends.
 # - `global_batch_size`: images per step, over all workers together.
-# - `expected_accuracy`: the share of test images that sync training (at the better learning rate)
-#   and the first job must get right; otherwise the lesson stops with an error.
+# - `expected_accuracy`: what sync training and the TensorFlow job must reach.
 
 # %% tags=["parameters"]
 target = "local"
@@ -59,6 +54,9 @@ steps = 220
 slow_ms = 20
 learning_rates = [0.05, 0.1]
 seeds = 2
+link = "200mbit"
+server_bytes = 2_000_000
+rounds = 5
 instance_count = 3
 epochs = 10
 max_run = 600
@@ -70,35 +68,123 @@ import json
 
 import numpy as np
 import pandas as pd
+from matplotlib.colors import to_rgba
+from matplotlib.patches import Rectangle
 
 import workshop
 from workshop import plots
+from workshop.jobs import bandwidth
+from workshop.lesson import reference_results
 
 session = workshop.session(target=target, seat=seat)
 channels = session.upload(dataset)
 folder = workshop.DATA / dataset
+unlimited = bandwidth.unlimited_reason(session)
+recorded = reference_results.load("03") if unlimited and target == "local" else None
+source = "recorded" if recorded else "measured"
+print(unlimited or f"Each instance gets a link of {link}.")
+if recorded:
+    print(recorded.caption)
 
 # %% [markdown]
+# ## The result, first
+#
+# In lesson 02 every rank held the weights. There is an older way: one process, the **parameter
+# server**, holds them. The others are **workers**: in each step a worker gets the newest weights,
+# and sends back a gradient of the same size. So P bytes of weights and W workers make 2 · P · W
+# bytes at the server. In a ring of W ranks each sends 2 · P · (W - 1) / W, and receives as much at
+# the same time.
+
+# %%
+guess = workshop.guess(
+    growth="A step with 4 workers takes how many times as long as with 1, if only bytes count?",
+    ring="4 workers: how many times as long as in a ring of 4 does a step take?",
+)
+
+# %% [markdown]
+# A job measures it, for about half a minute: five instances, 2 MB of weights, links of 200 Mbit/s.
+# Nothing is computed: workers answer at once with a gradient of zeros.
+
+# %%
+from sagemaker.pytorch import PyTorch
+
+counts = sorted({1, 2, workers})
+at_server = pd.DataFrame(recorded.results["at_server"]) if recorded else None
+if not recorded:
+    print(workshop.cost("ml.c5.xlarge", instance_count=workers + 1, seconds=300, max_run=max_run))
+    job = session.job_settings("server", source_dir=workshop.DEMOS) | {"max_run": max_run}
+    settings = {"workers": ",".join(map(str, counts)), "bytes": server_bytes, "rounds": rounds}
+    measuring = PyTorch(
+        entry_point="measure_server.py",
+        instance_count=workers + 1,
+        instance_type="ml.c5.xlarge",
+        distribution={"mpi": {"enabled": True, "processes_per_host": 1}},
+        environment={"LOCAL_SAGEMAKER_BANDWIDTH": link},  # AWS ignores it
+        hyperparameters=settings,
+        framework_version="2.2.0",
+        py_version="py310",
+        **job,
+    )
+    measuring.fit(wait=False)
+    at_server = workshop.follow(measuring).table("server")
+
+# %%
+by_count = at_server.groupby("workers")[["step", "ring", "passed"]]
+rate = None if target == "aws" else 1e6 * bandwidth.mbit(link) / 8  # bytes per second
+middle, low, high = by_count.median(), by_count.min(), by_count.max()
+most = middle.index[-1]
+grew = middle["step"].iloc[-1] / middle["step"].iloc[0]
+title = f"{most} workers: {grew:.1f} times as long a step as with 1"
+slower = middle["step"].iloc[-1] / middle["ring"].iloc[-1]
+title += f", {slower:.1f} times as long as in a ring"
+title += "" if source == "measured" else " (recorded elsewhere)"
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+with plots.canvas(title, "workers, or ranks of the ring", "milliseconds a step") as axes:
+    for at, (name, label) in enumerate({"step": "server", "ring": "ring"}.items()):
+        ms = 1000 * middle[name]
+        reach = [ms - 1000 * low[name], 1000 * high[name] - ms]
+        style = {"color": plots.COLOURS[at], "marker": "os"[at], "capsize": 3, "label": label}
+        axes.errorbar(ms.index, ms, yerr=reach, **style)
+    if rate:
+        each_way = server_bytes * np.array(counts) / rate
+        axes.plot(counts, 2000 * each_way, "k--", linewidth=1, label="bytes / bandwidth")
+        around = [2000 * server_bytes * (n - 1) / n / rate for n in counts]
+        axes.plot(counts, around, "k:", linewidth=1, label="the same, ring")
+    axes.set(xticks=counts, ylim=(0, None))
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+
+# %%
+by_round = at_server.assign(round=at_server.groupby("workers").cumcount())
+by_round = by_round.pivot(index="round", columns="workers", values=["step", "ring"])
+growth = by_round["step", most] / by_round["step", counts[0]]
+against = by_round["step", most] / by_round["ring", most]
+guess.compare(source, growth=growth.median(), ring=against.median())
+print(
+    f"1. {most} workers: {growth.min():.1f} to {growth.max():.1f} times as long a step as with 1."
+)
+if rate:
+    off = middle["step"] / (middle["passed"] / rate) - 1
+    text = ", ".join(f"{count}: {value:+.0%}" for count, value in off.items())
+    print(f"2. Measured against bytes / bandwidth, by workers: {text}.")
+print(f"3. A ring of {most} is {against.min():.1f} to {against.max():.1f} times as fast.")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert growth.median() > 2, "The server's time must grow with the workers."
+workshop.save_results(at_server=at_server.to_dict("list"), recorded=bool(recorded))
+workshop.save_results(growth=growth.median(), ring_gain=against.median())
+workshop.save_results(off_bytes=list(off) if rate else None)
+
+# %% [markdown]
+# If only bytes count, a step with 4 workers takes 4 times as long as with 1: all bytes share one
+# link. A ring's rank sends 1.5 times the weights, in and out at the same time, so a ring of 4 is 8
+# / 1.5 = 5.3 times as fast. Both are a little less here, because each message also waits for α.
+#
 # ## One process holds the weights
 #
-# In lesson 02 all ranks did the same. Each held the weights, and an all-reduce kept them equal.
-# There is an older way: give the weights to one process, the **parameter server**. The other
-# processes are **workers**. A worker repeats three things:
-#
-# 1. **pull**: get the newest weights from the server;
-# 2. compute the gradient of a batch of its own part of the data;
-# 3. **push**: send that gradient to the server.
-#
-# The server repeats one thing: take a gradient and update the weights. It never sees an image.
-#
-# | | all-reduce | parameter server |
-# |---|---|---|
-# | who holds the weights | every rank | the server |
-# | what travels | gradients | gradients to the server, weights from it |
-# | who updates | every rank, the same update | the server |
-#
-# Workers send gradients, never weights that they have trained. Only the server sends weights. The
-# picture compares the two: on the left the server, on the right the ring of lesson 02.
+# A worker repeats three things: **pull** the newest weights; compute the gradient of a batch of its
+# own part of the data; **push** that gradient. The server takes a gradient and updates the weights.
+# It never sees an image.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 alt = (
@@ -109,7 +195,7 @@ turns = [2 * np.pi * number / workers for number in range(workers)]
 circle = [(np.sin(angle), np.cos(angle)) for angle in turns]
 box = {"boxstyle": "round", "facecolor": "white", "edgecolor": "0.4"}
 style = {"arrowstyle": "-|>", "shrinkA": 24, "shrinkB": 24, "color": "black"}
-with plots.canvas("A server in the middle, or a ring", "", size=(8.5, 4.2), alt=alt) as axes:
+with plots.canvas("One link for all bytes, or one for each", "", "", (7.5, 3.6), alt) as axes:
     for number, (x, y) in enumerate(circle):
         # At the server: weights go out, gradients come in, side by side.
         for start, end, line in (((0, 0), (x, y), "-"), ((x, y), (0, 0), "--")):
@@ -128,21 +214,18 @@ with plots.canvas("A server in the middle, or a ring", "", size=(8.5, 4.2), alt=
     axes.axis("off")
 
 # %% [markdown]
-# What follows is a real parameter server: `scripts/demos/parameter_server.py`, built on `send` and
-# `recv` of lesson 02. Rank 0 is the server. It answers each gradient with the newest weights, so a
-# pull needs no request: the worker just receives. Each message carries one extra number at its end:
-# after the weights, whether another gradient is wanted; after a gradient, the loss.
-#
+# What follows is a real parameter server, `scripts/demos/parameter_server.py`, built on `send` and
+# `recv`. Rank 0 is the server. It answers each gradient with the newest weights, so a pull needs no
+# request. The last number of a message says whether another gradient is wanted, or is the loss.
 # This is all that a worker does:
 
 # %%
 workshop.show_function("demos/parameter_server.py", "work")
 
 # %% [markdown]
-# And this is the server. To it the model is one long vector; it knows nothing of layers. Its
-# updates are those of SGD with a **momentum** of 0.9. It notes who sent each gradient, and how many
-# updates it made between that worker's pull and its push. That number is the gradient's
-# **staleness**. It also counts its bytes.
+# To the server the model is one long vector. Its updates are those of SGD with a **momentum** of
+# 0.9. It notes how many updates it made between a worker's pull and its push: the gradient's
+# **staleness**.
 
 # %%
 workshop.show_function("demos/parameter_server.py", "Server")
@@ -156,9 +239,8 @@ workshop.show_function("demos/parameter_server.py", "Server")
 workshop.show_function("demos/parameter_server.py", "serve_sync")
 
 # %% [markdown]
-# Now start the processes, a server and the workers, and train. The table has the first gradients
-# that reached the server, a row for each: who sent it, its staleness, the loss of its batch, and
-# when the server had read it, in seconds since the start.
+# Train. The table has the first gradients that reached the server: who sent it, its staleness, the
+# loss of its batch, and when the server had read it, in seconds since the start.
 
 # %%
 ranks = workshop.start_ranks(workers + 1)
@@ -178,12 +260,9 @@ sync = train("sync")
 sync["pushes"].head(6).round(3)
 
 # %% [markdown]
-# The server reads the gradients in the order of the workers: that of worker 1 first, even if worker
-# 4 is ready before it. Every staleness is 0: no update came between a pull and its push.
-#
-# Is the training right? In each step the workers take equal parts of one batch. If the server
-# really averages over the whole batch, then one worker that takes that batch alone must get the
-# same weights, up to rounding. Train both, once with few updates and once with all, and compare:
+# Every staleness is 0: no update came between a pull and its push. Is the training right? In each
+# step the workers take equal parts of one batch, so one worker that takes that batch alone must get
+# the same weights, up to rounding. Compare after few updates and after all:
 
 
 # %%
@@ -198,12 +277,9 @@ shown = {"largest difference in any weight": differences}
 pd.DataFrame(shown).rename_axis("updates").map("{:.0e}".format)
 
 # %% [markdown]
-# After 20 updates only rounding is left: the workers' gradients are added in a different order.
-# After many updates the difference may still be tiny, or not, depending on the processor. That is
-# no mistake. Occasionally rounding decides which of two nearly equal values a max-pooling takes, or
-# whether a ReLU is on. From then on the two runs take slightly different gradients, and every
-# further update can widen the gap. So compare weights after a few updates, and only the accuracy at
-# the end.
+# After 20 updates only rounding is left. Later the two runs may diverge, once rounding decides
+# which of two nearly equal values a max-pooling takes, or whether a ReLU is on. So compare weights
+# early, and only the accuracy at the end.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert differences[20] < 1e-4, "The sync server does not train what one process trains."
@@ -222,10 +298,8 @@ workshop.show_function("demos/parameter_server.py", "serve_async")
 
 # %% [markdown]
 # `receive_gradient()` without a number takes the gradient that arrives first. It is applied at
-# once, and not averaged with others. Each worker still reads only its own part of the data.
-#
-# While a worker computes, the others' gradients change the weights. When its own gradient arrives,
-# it belongs to weights that are no longer there: it is stale.
+# once, and not averaged with others. While a worker computes, the others' gradients change the
+# weights. When its own arrives, it belongs to weights that are no longer there: it is stale.
 
 # %%
 guess = workshop.guess(
@@ -257,16 +331,14 @@ assert abs(mean_staleness - (workers - 1)) < 0.5, "The mean must be close to wor
 workshop.save_results(async_staleness=mean_staleness, most_stale=quick["pushes"]["staleness"].max())
 
 # %% [markdown]
-# The mean is close to the number of *other* workers. Workers of the same speed push equally often.
-# So between two pushes of one worker, each other worker pushes about once, and each push is an
-# update. More workers mean staler gradients.
+# The mean is close to the number of *other* workers: between two pushes of one worker, each other
+# worker pushes about once, and each push is an update. More workers mean staler gradients.
 #
 # ## One slow worker
 #
-# Why would anybody accept stale gradients? Because workers are never equally fast. Make the last
-# worker a **straggler**: let it pause for `slow_ms` in each of its batches, as if its computer were
-# busy with something else. Both modes end after the same number of gradients *in all*. The cell
-# prints what you can calculate with.
+# Why accept stale gradients? Because workers are never equally fast. Make the last worker a
+# **straggler**, which pauses for `slow_ms` in each of its batches. Both modes end after the same
+# number of gradients *in all*.
 
 # %%
 step_ms = 1000 * sync["seconds"] / steps
@@ -289,9 +361,8 @@ names = {"count": "gradients", "mean": "mean staleness", "max": "highest stalene
 by_worker.rename(columns=names).round(1)
 
 # %% [markdown]
-# Each mode ran three times, for at most 80 steps. The table (of async mode) and all that follows
-# are of the run with the middle ratio. In the picture, "a fast worker" is worker 1, and the steeper
-# a line, the faster that worker.
+# Each mode ran three times; the table (of async mode) and the picture are of the run with the
+# middle ratio. "A fast worker" is worker 1.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 progress = {}
@@ -299,15 +370,10 @@ for mode, run in slow.items():
     for who, worker in {"a fast worker": 1, "the slow worker": workers}.items():
         at = run["pushes"].set_index("worker").loc[worker, "seconds"]
         progress[f"{mode}: {who}"] = pd.Series(range(1, len(at) + 1), index=at)
-title = "One slow worker holds up all who wait for it (measured)"
+pace = [run["pushes"].groupby("worker")["seconds"].count() for run in slow.values()]
+title = "Gradients of a fast worker while the slow one pushes one: "
+title += f"sync {pace[0][1] / pace[0][workers]:.0f}, async {pace[1][1] / pace[1][workers]:.1f}"
 plots.lines(progress, title, "seconds", "gradients pushed by a worker")
-
-# %% [markdown]
-# In sync mode the two lines almost coincide: the next step begins only when the slow worker's
-# gradient is there, so everybody goes at the pace of the slowest. In async mode the others don't
-# wait, so the run usually ends sooner. (If it doesn't here, the machine was busy: the lines below
-# show the range.) The price is in the table: the slow worker pushes the fewest gradients, and on
-# average they are the stalest.
 
 # %%
 speed_up = float(np.median(ratios))
@@ -331,30 +397,32 @@ assert stale.idxmax() == workers, "The slow worker's gradients must be the stale
 workshop.save_results(slow_share=share, speed_up=speed_up, stale_by_worker=stale.to_dict())
 
 # %% [markdown]
+# In sync mode everybody goes at the pace of the slowest. In async mode the others don't wait, and
+# the price is in the table: the slow worker pushes the fewest gradients, and the stalest.
+#
 # The calculation: a sync step takes the step time plus the pause, and delivers one gradient from
-# each worker. In async mode a fast worker delivers one in each step time, and the slow worker one
-# in each step time plus pause. That assumes that a fast worker needs as long for a batch as in sync
-# mode; the last line says whether it did. It may need longer, because the server now updates the
-# weights after every single gradient, and shares this machine's cores with all workers.
+# each worker. In async mode a fast worker delivers one in each step time, the slow worker one in
+# each step time plus pause, *if* a fast worker's batch takes as long as in sync mode (last line).
+# It may take longer, because the server now updates the weights after every single gradient.
 #
 # Sync or async isn't the whole choice. With **backup workers** the server takes the first gradients
-# of each step and drops those of stragglers ([2016](https://arxiv.org/abs/1604.00981)). With
-# **bounded staleness** a fast worker waits only if it is too many steps ahead of the slowest
-# ([2013](https://papers.nips.cc/paper/4894-more-effective-distributed-ml-via-a-stale-synchronous-parallel-parameter-server)).
-# With **local SGD** each worker trains alone for several steps, and then all average their weights
-# ([2018](https://arxiv.org/abs/1805.09767); DiLoCo, [2023](https://arxiv.org/abs/2311.08105)).
-# Parameter servers became known with Google's DistBelief
+# of each step and drops those of stragglers ([Chen et al.,
+# 2016](https://arxiv.org/abs/1604.00981)). With **bounded staleness** (SSP) a fast worker waits
+# only if it is too many steps ahead of the slowest ([Ho et al.,
+# 2013](https://papers.nips.cc/paper/4894-more-effective-distributed-ml-via-a-stale-synchronous-parallel-parameter-server));
+# you build it in exercise 3. With **local SGD** each worker trains alone for several steps, and
+# then all average their weights ([2018](https://arxiv.org/abs/1805.09767); DiLoCo,
+# [2023](https://arxiv.org/abs/2311.08105)). Parameter servers became known with Google's DistBelief
 # ([2012](https://papers.nips.cc/paper/4687-large-scale-distributed-deep-networks)) and Li et al.
-# ([2014](https://www.usenix.org/conference/osdi14/technical-sessions/presentation/li_mu)).
+# ([OSDI 2014](https://www.usenix.org/conference/osdi14/technical-sessions/presentation/li_mu)).
 #
 # ## What staleness does to learning
 #
 # Train at two learning rates, sync and async, with the same number of examples. Where sync makes
-# one update, async makes one for each worker. To move the weights equally far, the script divides
-# the learning rate of async mode by the number of workers.
-#
-# So async differs from sync in *two* things: updates are smaller, and gradients are stale. A third
-# run tells them apart. In it one worker makes the same small updates alone, so nothing is stale.
+# one update, async makes one for each worker; so the script divides async's rate by the number of
+# workers. Async then differs in *two* things: updates are smaller, and gradients are stale. In a
+# third row one worker makes the same small updates alone, so nothing is stale. The fourth is async
+# without momentum.
 
 # %%
 fewer, as_many = "fewer, with every seed", "about as many"
@@ -381,16 +449,12 @@ for rate in learning_rates:
         runs["sync", rate, seed] = train("sync", **options)
         runs["async", rate, seed] = train("async", **options)
         runs["small updates, not stale", rate, seed] = one_worker(**options)
+        runs["async, momentum 0", rate, seed] = train("async", momentum=0, **options)
 percent = pd.Series({key: 100 * run["accuracy"] for key, run in runs.items()})
 percent.index.names = ["accuracy %", "learning rate", "seed"]
 percent.unstack([1, 2], sort=False).round(1)
 
-# %% [markdown]
-# The picture shows the loss at the higher rate, each point averaged over the last few gradients.
-# Does it fall close to 0 in all three? The lines after the picture give the accuracy of each way,
-# over the seeds. Trust a difference only if it has the same sign with every seed.
-
-# %%
+# %% jupyter={"source_hidden": true} tags=["figure"]
 high = learning_rates[-1]
 at_high = {  # the loss of one batch jumps: draw the mean of the last few
     way: run["pushes"]["loss"].rolling(4 * workers, min_periods=1).mean()
@@ -417,36 +481,24 @@ assert accuracy.loc["async", high] < accuracy.loc["sync", high], "Raise the high
 workshop.save_results(accuracy_by_way={way: list(row) for way, row in accuracy.iterrows()})
 
 # %% [markdown]
-# Compare "async" with "small updates, not stale" at the higher rate. Both make equally many updates
-# with the same learning rate and batch size; what differs is mainly the staleness. An update with a
-# stale gradient goes downhill from where the weights *were*. After large steps the weights are far
-# from there, and the same update may take them uphill. The momentum makes it worse: not waiting
-# acts like a momentum of its own, with W workers about 1 - 1/W ([Mitliagkas et al.,
-# 2016](https://arxiv.org/abs/1605.09774)), and here it comes on top of 0.9. So lower the learning
-# rate or the momentum when you don't wait.
+# Compare "async" with "small updates, not stale" at the higher rate: equally many updates, the same
+# rate and batch. What differs is the staleness. An update with a stale gradient goes downhill from
+# where the weights *were*. After large steps they are far from there, and it may lead uphill.
+#
+# Momentum makes it worse: not waiting acts like a momentum of its own, with W workers about 1 - 1/W
+# ([Mitliagkas et al., 2016](https://arxiv.org/abs/1605.09774)). On top of 0.9 that is too much.
+# Without the 0.9 async learns at the high rate, but slowly, because each gradient then moves the
+# weights a tenth as far. So lower the rate or the momentum when you don't wait; the table shows
+# which costs less here.
 #
 # ## Bytes at the server
 #
-# All weights go out to every worker, and a gradient of the same size comes back. So in every step
-# workers × the bytes of the model go out through *one* network link, and as much comes in. With
-# all-reduce over a ring less than 2 × the bytes of the model go out of each rank, and as much comes
-# in, however many ranks there are (lesson 02).
-
-# %%
-parameters = sum(weight.size for weight in sync["weights"])
-model_kb = 4 * parameters / 1e3
-question = (
-    f"A model of {model_kb:.0f} kB, {workers} workers: kB in plus out at the server, in one step"
-)
-guess = workshop.guess(kb=question)
-
-# %% [markdown]
-# The table and the picture add both directions. With P weights of 4 bytes and W workers, "computed"
-# is the formula for the server, 8 P W bytes; "ring" is that for one rank of a ring of N, 16 P (N -
-# 1) / N.
+# Did the server really pass what the formula says? With P weights of 4 bytes and W workers,
+# "computed" is 8 P W bytes; "ring" is 16 P (N - 1) / N, for one rank of a ring of N. Both add both
+# directions.
 
 # %% tags=["deterministic"]
-counts = sorted({1, 2, workers})
+parameters = sum(weight.size for weight in sync["weights"])
 short = {count: train("sync", workers=count, max_steps=20) for count in counts}
 table = pd.DataFrame(index=pd.Index(counts, name="workers"))
 table["measured"] = [(run["bytes_in"] + run["bytes_out"]) / 20 / 1e3 for run in short.values()]
@@ -456,95 +508,56 @@ table.columns.name = "kB in a step"
 table.round(1)
 
 # %%
-worker_counts = pd.Series(range(1, 17), index=range(1, 17))
-traffic = {"server, computed": 2 * model_kb * worker_counts, "server, measured": table["measured"]}
-traffic["each worker, computed"] = 2 * model_kb * worker_counts**0
-ring_kb = 4 * model_kb * (worker_counts - 1) / worker_counts
-traffic["each rank of a ring, computed"] = ring_kb
-title, label = "The server carries everybody's bytes", "kB in plus out, in one step"
-plots.lines(traffic, title, "workers", label, points=["server, measured"])
 ranks.stop()
-guess.compare(kb=round(table["measured"].iloc[-1]))
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-growth = table["measured"].iloc[-1] / table["measured"].iloc[0]
-assert abs(growth / counts[-1] - 1) < 0.1, "The server's bytes must grow with the workers."
+in_all = table["measured"].iloc[-1] / table["measured"].iloc[0]
+assert abs(in_all / counts[-1] - 1) < 0.1, "The server's bytes must grow with the workers."
 assert (table["measured"] / table["computed"] - 1).abs().max() < 0.1, "Measured is not computed."
 workshop.save_results(kb_at_server=table["measured"], computed_kb=table["computed"])
 
 # %% [markdown]
-# The server's bytes grow in proportion to the workers. One of N workers carries only an N-th of
-# them: its own link is mostly idle while the server's is full. The bytes of a ring's rank approach
-# a limit. The measured bytes are slightly above the formula: at the end each worker gets the
-# weights once more, and each message carries one extra number.
+# The measured bytes are slightly above: at the end each worker gets the weights once more, and each
+# message carries one extra number.
 #
-# With so small a model nobody notices. Take 25 million weights (100 MB), 8 workers and a link that
-# carries 10 Gbit/s in each direction. Then 800 MB go out in each step: at least 0.64 s. The 800 MB
-# that come in use the other direction of the link. In async mode they can travel at the same time;
-# in sync mode they come first, and take another 0.64 s. So a step with this server takes at least
-# 0.64 s, however fast the workers compute. If the workers alone would need less, the server's link
-# is the **bottleneck**, and more workers make it worse. A rank of a ring sends 175 MB: 0.14 s.
-# (Computed, not measured here.)
+# With 25 million weights (100 MB), 8 workers and 10 Gbit/s in each direction, 800 MB go out and as
+# many come in: at least 1.28 s for a sync step, half of that for an async one, which can use both
+# directions at once, **however fast the workers compute**. A rank of a ring sends 175 MB: 0.14 s
+# (computed). The remedy is **several servers**, each with a part of the weights; but then each
+# worker talks to each server (exercise 2).
 #
-# The remedy is **several servers**, each with a part of the weights. Then each carries a part of
-# the bytes. But each worker now talks to each server: the connections are workers × servers. The
-# table is for the same 100 MB and 8 workers. With 8 servers each sends 100 MB in a step, and there
-# are 64 connections.
-
-# %% tags=["deterministic"]
-sharded = pd.DataFrame(index=pd.Index([1, 2, 4, 8], name="servers"))
-sharded["MB of weights on each"] = 100 / sharded.index
-sharded["MB out of each"] = sharded["MB in to each"] = 8 * 100 / sharded.index
-sharded["connections"] = 8 * sharded.index
-sharded.columns.name = "computed, in a step"
-sharded
-
-# %% [markdown]
 # ## The same in TensorFlow, as a job
 #
-# TensorFlow has parameter servers built in, `tf.distribute.ParameterServerStrategy`. There are
-# four roles, and each process of a job has one of them:
-#
-# | role | what it does |
-# |---|---|
-# | **chief** | coordinates: gives work to the workers, evaluates, saves the model |
-# | **worker** | computes gradients on its part of the data |
-# | **ps** | a parameter server: holds a part of the weights |
-# | **evaluator** | optional: measures saved models, beside the training |
-#
-# The chief has two other names: the script calls it the coordinator, SageMaker calls it `master`.
-# In a SageMaker job the chief runs on the first host. In a cluster without a chief, worker 0 is it:
-# it saves checkpoints and the model (lesson 05).
-#
-# An environment variable says who has which role: **TF_CONFIG**, a JSON text with the addresses of
-# each role and this process's own task. SageMaker sets it when you pass `parameter_server` as
-# below. (The form `{'parameter_server': {enabled = True}}`, which some pages show, is a
-# SyntaxError.)
+# TensorFlow has parameter servers built in, `tf.distribute.ParameterServerStrategy`. Each process
+# of a job has a role. A **worker** computes gradients, a **ps** holds a part of the weights, and
+# the **chief** gives work to the workers, evaluates and saves. (SageMaker calls it `master`. An
+# **evaluator** is optional; without a chief, worker 0 saves, lesson 05.) An environment variable,
+# **TF_CONFIG**, has the addresses of each role and this process's own task. SageMaker sets it when
+# you pass `parameter_server`:
 
 # %%
 distribution = {"parameter_server": {"enabled": True}}
 
 # %% [markdown]
-# Now the script. The diff shows what `scripts/train/train_tf_ps.py` adds to the one-process script.
-# Four lines matter; the rest is long, and you can leave it folded:
+# These lines of `scripts/train/train_tf_ps.py` matter:
 #
-# 1. A worker waits for work and does what the chief sends it (`serve`). Only the chief runs the
-#    rest of `main`.
-# 2. `with strategy.scope()`: variables made in it live on the parameter servers. A **variable** of
-#    TensorFlow is one array of weights, such as a layer's.
-# 3. `coordinator.schedule` gives the next piece of work (read the weights, compute the gradient of
-#    a batch, have it applied) to whichever worker is free, and doesn't wait for it: this training
-#    is asynchronous.
-# 4. The learning rate is divided by the number of workers, as before.
+# 1. read TF_CONFIG;
+# 2. a worker waits for work (`serve`), and only the chief runs the rest of `main`;
+# 3. the strategy is asynchronous;
+# 4. the coordinator hands out the work;
+# 5. variables (arrays of weights) made in the scope live on the servers;
+# 6. the learning rate is divided by the number of workers, as before;
+# 7. the chief gives the next piece of work (read the weights, compute a gradient, have it applied)
+#    to whichever worker is free, and doesn't wait;
+# 8. later it fetches the losses.
 
 # %%
-essential = ["return serve(", "strategy.scope()", "coordinator.schedule(", "SGD("]
+essential = ["cluster = tf.distribute", "return serve(", "strategy = tf", "coordinator = tf"]
+essential += ["strategy.scope()", "SGD(", "coordinator.schedule(", "result.fetch()[0]"]
 workshop.show_diff("train/train_tf.py", "train/train_tf_ps.py", essential)
 
 # %% [markdown]
-# Predict who does what on the job's instances. (SageMaker starts the script once on each instance.
-# The servers are processes of their own; nothing so far says where they run, so that is a guess.)
-# The cell also computes the cost on AWS.
+# SageMaker starts the script once on each instance; the servers are processes of their own.
 
 # %%
 guess = workshop.guess(
@@ -555,9 +568,8 @@ workshop.cost("ml.c5.xlarge", instance_count=instance_count, seconds=300, max_ru
 
 # %% [markdown]
 # How can you tell that the workers train *one* model? Give each only some of the ten digits:
-# `"shard-by": "class"`. With two workers, one sees the even digits and the other the odd ones.
-# Nobody would train like that. But if the model then knows all digits, it learned from both
-# workers.
+# `"shard-by": "class"`. With two workers, one sees the even digits and the other the odd ones. If
+# the model then knows all digits, it learned from both.
 
 # %%
 from sagemaker.tensorflow import TensorFlow
@@ -585,74 +597,76 @@ columns = ["epoch", "train_loss", "test_accuracy", "mean_staleness", "step_secon
 result.table("epoch")[columns].iloc[[0, 1, -1]]
 
 # %% [markdown]
-# Compare `mean_staleness` with the number of other workers: with three instances, of which one is
-# the chief, there is one other worker. With our server the mean would be close to 1. There a worker
-# gets the weights as soon as it has pushed. In TensorFlow a worker first waits until the chief
-# gives it work, and only then reads the weights. What others update while it waits doesn't make its
-# gradient stale.
-#
-# The log also contains the TF_CONFIG that SageMaker gave to the script on each host. This is the
-# first host's:
+# With two workers our server's mean staleness would be close to 1. Here a worker reads the weights
+# only when the chief has given it work, so what others update while it waits doesn't count. Now the
+# TF_CONFIG of each host, from the log: printed for the first, drawn for all.
 
 # %%
 configs = {
     line.host: json.loads(line.text.removeprefix("TF_CONFIG="))
     for line in result.matching("TF_CONFIG=")
 }
-print(json.dumps(configs["algo-1"], indent=1))
+started = {line.host for line in result.matching("Launching parameter server process")}
+print(json.dumps(configs["algo-1"]))
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+tasks = {host: config["task"]["type"] for host, config in sorted(configs.items())}
+training_hosts = list(tasks.values()).count("worker")
+title = f"{len(tasks)} instances: {len(started)} servers, {training_hosts} workers"
+drawn = ", ".join(f"{host}: a script, {task}" for host, task in tasks.items())
+alt = f"{title}. A box for each instance. {drawn}. Servers on {', '.join(sorted(started))}."
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+inside = {"boxstyle": "round,pad=0.4", "edgecolor": "0.3"}
+with plots.canvas(title, "", size=(8, 2.4), alt=alt) as axes:
+    for at, (host, task) in enumerate(tasks.items()):
+        axes.add_patch(Rectangle((at + 0.04, 0), 0.92, 1, fill=False, edgecolor="0.4"))
+        axes.text(at + 0.5, 0.88, host, ha="center", va="center", weight="bold")
+        colour = to_rgba(plots.COLOURS[0], 0.4) if task == "worker" else "white"
+        text = (
+            "script: worker\ncomputes gradients"
+            if task == "worker"
+            else f"script: {task}\ngives work"
+        )
+        axes.text(
+            at + 0.5, 0.58, text, ha="center", va="center", bbox=inside | {"facecolor": colour}
+        )
+        if host in started:
+            look = inside | {"facecolor": to_rgba(plots.COLOURS[1], 0.4)}
+            axes.text(
+                at + 0.5, 0.2, "server: ps\nholds weights", ha="center", va="center", bbox=look
+            )
+    axes.set(xlim=(0, len(tasks)), ylim=(-0.05, 1.05))
+    axes.axis("off")
 
 # %% [markdown]
-# TensorFlow keeps the addresses as a `tf.train.ClusterSpec`. A script asks for it, and for its own
-# task, so:
+# `master` is TensorFlow 1's name, and the script renames it. *Every* host is in the list `ps`. A
+# script asks TensorFlow for its own task so:
 #
 #     cluster = tf.distribute.cluster_resolver.TFConfigClusterResolver()  # reads TF_CONFIG
-#     cluster.cluster_spec().as_dict()
-#     cluster.task_type, cluster.task_id    # "worker", 0
+#     cluster.cluster_spec().as_dict(), cluster.task_type, cluster.task_id
 #
-# The workers of this job logged the second line's answer:
+# Who really did what, from the log:
 
 # %%
 shards = result.table("shard").set_index("host")
-shards["cluster"].iloc[0]
-
-# %% [markdown]
-# SageMaker writes `master`, TensorFlow 1's name. TensorFlow 2 says `chief`, and the script renames
-# it (so will you, in the first exercise). *Every* host is in the list `ps`. The `task` is that of
-# the script; the server on the same host is another process. The next table is made from the log.
-# It shows who really did what:
-
-# %%
-started = {line.host for line in result.matching("Launching parameter server process")}
-roles = pd.DataFrame({"task": {h: c["task"]["type"] for h, c in sorted(configs.items())}})
+roles = pd.DataFrame({"task": tasks})
 roles["server started"] = [host in started for host in roles.index]
 roles["training images"] = shards["examples"].reindex(roles.index, fill_value=0)
 roles["digits it sees"] = shards["classes"].reindex(roles.index, fill_value="none")
 roles
 
 # %% [markdown]
-# So instances are not divided into "worker instances" and "server instances": each runs a server
-# *and* the script, and the two share its cores. (So for a CPU job take a type with many cores,
-# eight or more: a single worker can use several, lesson 01 measured two.) SageMaker only hands out
-# names: one `master`, the others `worker`. What a `master` does is up to the script. In this one it
-# only coordinates: it has no training images and computes no gradients, so N instances train with N
-# − 1 workers. The script of the next job trains on the `master`, too.
+# So each instance runs a server *and* the script, and the two share its cores. What a `master` does
+# is up to the script. Here it only coordinates, so N instances train with N − 1 workers.
 #
-# Which server holds which weights, and where? TensorFlow gives whole variables to the servers in
-# turn, whatever their size. So the servers carry unequal parts. They keep them in the CPU's memory,
-# also on an instance with GPUs: SageMaker starts the server without them
-# ([AWS's toolkit](https://github.com/aws/sagemaker-tensorflow-training-toolkit/blob/master/src/sagemaker_tensorflow_container/training.py),
-# `_run_ps`, read on 2026-11-24). A worker computes on a GPU if it has one.
+# TensorFlow gives whole variables to the servers in turn, whatever their size, and they stay in the
+# CPU's memory, also on an instance with GPUs: SageMaker starts the server without them ([AWS's
+# toolkit](https://github.com/aws/sagemaker-tensorflow-training-toolkit/blob/master/src/sagemaker_tensorflow_container/training.py),
+# `_run_ps`, read on 2026-11-24).
 
 # %%
 variables = result.table("variable")
-variables.groupby(["ps", "device"]).agg(
-    variables=("name", "count"), kB=("bytes", lambda b: b.sum() / 1e3)
-)
-
-# %% [markdown]
-# Compare with what you predicted:
-
-# %%
 training = (roles["training images"] > 0).sum()
 guess.compare(workers=int(training), servers=len(started))
 
@@ -664,10 +678,16 @@ workshop.save_results(tasks=roles["task"].to_dict(), trains=training, servers=le
 workshop.save_results(variables_by_ps=variables["ps"].value_counts().to_dict())
 
 # %% [markdown]
+# <details><summary>Coming from another tutorial?</summary>
+#
+# The form `{'parameter_server': {enabled = True}}`, which some pages show, is a SyntaxError.
+#
+# </details>
+#
 # ## One model, or many?
 #
-# Several processes that exchange nothing would *also* end as `Completed`, with falling losses and a
-# model in S3. A well-known example does just that ([the
+# Processes that exchange nothing would *also* end as `Completed`, with falling losses and a model
+# in S3. A well-known example does just that ([the
 # issue](https://github.com/aws-samples/amazon-sagemaker-script-mode/issues/10)): a plain
 # `model.fit` with no strategy, started with `parameter_server`. This script does the same:
 
@@ -675,9 +695,9 @@ workshop.save_results(variables_by_ps=variables["ps"].value_counts().to_dict())
 workshop.show_function("demos/train_tf_ps_broken.py", "main")
 
 # %% [markdown]
-# SageMaker starts parameter servers beside it, but the script never contacts them. It trains on the
-# first host, too. So two instances are enough for two training processes: again one sees the even
-# digits, the other the odd ones.
+# The script never contacts the servers that SageMaker starts beside it, and it trains on the first
+# host, too. So two instances are two training processes: again one sees the even digits, the other
+# the odd ones.
 
 # %%
 guess = workshop.guess(
@@ -693,10 +713,9 @@ broken_estimator.fit(channels, wait=False)
 broken = workshop.follow(broken_estimator)
 
 # %% [markdown]
-# The status is `Completed`, and the loss is small. The test accuracy in the last line above is the
-# only hint: it doesn't fit so small a loss. But it doesn't tell you the cause. Now look at the
-# accuracy of each model on each digit: two models of the broken job, and the one of the first job
-# ("servers"). The test images are the same for all, and show all ten digits.
+# The status is `Completed`, and the loss is small. Only the test accuracy doesn't fit, and it
+# doesn't tell you the cause. Now look at the accuracy of each model on each digit: the two of the
+# broken job, and the one of the job "servers". The test images are the same for all.
 
 
 # %%
@@ -715,11 +734,9 @@ shown.columns.name = "accuracy %"
 
 # %% [markdown]
 # This is the proof. No worker of the first job saw more than half of the digits, and yet its model
-# knows digits of both halves: what each worker learned reached the same weights. Each model of the
-# broken job knows what its host saw. You would have paid for two instances and thrown one model
-# away.
-#
-# The count below calls a digit known if more than a quarter of its images are right.
+# knows both halves. Each model of the broken job knows what its host saw: you would have paid for
+# two instances and thrown one model away. (The count below calls a digit known if more than a
+# quarter of its images are right.)
 
 # %%
 # A model that never saw a digit gets none of its images right; a model that guesses, a tenth.
@@ -742,30 +759,20 @@ workshop.save_results(
 workshop.save_results(broken_weights=broken.table("weights")["weights_sha256"].nunique())
 
 # %% [markdown]
-# Two habits help. Ask of every distributed job: *what does it show that one process alone could
-# not?* And look in the log for what should be there. The first script logs which server holds which
-# variable. The broken one has nothing to log: its variables are in its own process.
+# Ask of every distributed job: *what does it show that one process alone could not?*
 #
-# ## The strategies of TensorFlow
-#
-# | `tf.distribute.` | who holds the weights | workers wait for each other | lesson |
-# |---|---|---|---|
-# | `MirroredStrategy` | each GPU of *one* machine; all-reduce | yes | 04 |
-# | `MultiWorkerMirroredStrategy` | each worker's GPUs, on many machines; all-reduce | yes | 05 |
-# | `ParameterServerStrategy` | the servers | no | 03 |
-#
-# The next lessons use all-reduce: it has no bottleneck in the middle and no stale gradients.
-# Parameter servers suit two other cases. One is a model too large for any worker's memory, where a
-# batch needs only a few of the weights: a table with a row of weights for each product or word (an
-# **embedding**). The other is workers that come and go.
+# **When to use a parameter server?** The next lessons use all-reduce: no bottleneck in the middle,
+# no stale gradients. Servers suit two other cases: a model of which a batch needs only a few
+# weights, such as a table with a row for each product or word (an **embedding**); and workers that
+# come and go.
 #
 # ## Exercises
 #
 # In [exercises/03_parameter_servers.ipynb](exercises/03_parameter_servers.ipynb):
 #
-# 1. (5 minutes) Turn SageMaker's TF_CONFIG into one that TensorFlow 2 takes.
+# 1. (10 minutes) Sync, async or a ring: which brings most gradients per second, and why?
 # 2. (5 minutes) The bytes at the fullest of several servers, and the connections.
-# 3. (15 minutes) The loop of an asynchronous server, with the staleness of each gradient.
+# 3. (15 minutes) Bounded staleness, on real ranks: no worker runs more than s steps ahead.
 #
 # ## Check yourself
 
@@ -775,11 +782,10 @@ workshop.quiz("03")
 # %% [markdown]
 # ## Summary
 #
-# - A parameter server holds the weights; workers pull them and push gradients.
-# - Sync waits for the slowest. Async applies each gradient as it arrives; it doesn't average.
-# - With an asynchronous server like ours the mean staleness is about the number of other workers.
-#   At a high learning rate, stale gradients spoil the training.
-# - The server's bytes grow with the workers. Several servers share them and add connections.
+# - A parameter server holds the weights; workers pull them and push gradients. Its bytes grow with
+#   the workers, and on a limited link so do its seconds. A ring's don't.
+# - Sync waits for the slowest. Async applies each gradient as it arrives; it doesn't average. The
+#   mean staleness is about the number of other workers, and at a high rate it spoils the training.
 # - On SageMaker every host runs a parameter server. The first host is `master` (TensorFlow 2:
 #   `chief`); who trains is up to the script.
 # - `Completed` and a falling loss prove nothing. A model that knows what no single worker saw is
@@ -787,8 +793,8 @@ workshop.quiz("03")
 #
 # ## Clean up
 #
-# The ranks of the first half have ended. On AWS all instances were given back when their jobs
-# ended. Models and logs stay in S3 and in CloudWatch Logs until you delete them.
+# The ranks have ended. On AWS all instances were given back when their jobs ended. Models and logs
+# stay in S3 and in CloudWatch Logs until you delete them.
 #
 # ## Next
 #

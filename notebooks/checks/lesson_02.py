@@ -127,41 +127,107 @@ def _check_gathered(result: dict, rank: int, world_size: int, length: int, kind:
 
 
 @exercise("02.3")
-def ring_seconds(answer) -> str:
-    """Compare with the cost model; name the usual mistakes by their value."""
-    for n_bytes, world_size, alpha, beta in (
-        (8_000_000, 4, 50e-6, 1e-9),
-        (4_000, 16, 20e-6, 1e-10),
-        (1_000_001, 7, 0.0, 2e-9),
-        (100, 2, 1e-3, 0.0),
-        (5_000, 1, 1e-3, 1e-9),
+def best(answer) -> str:
+    """Compare with the cost model; name the usual mistakes by what they would choose."""
+    for n_bytes, compute, alpha, beta, most in (
+        (4_000, 0.02, 1e-3, 1e-9, 16),  # latency decides: a tree
+        (8_000_000, 2.0, 3e-4, 4e-8, 16),  # bytes decide: a ring
+        (4_000, 0.001, 1e-3, 1e-9, 8),  # nothing is to be gained
+        (100_000_000, 5.0, 5e-5, 8e-10, 64),  # the more the better
+        (1_000_000, 0.5, 2e-3, 4e-8, 13),
     ):
-        n, chunk = world_size, n_bytes / world_size
-        right = alpha_beta.estimated_seconds("ring", n_bytes, n, alpha_beta.Link(alpha, beta))
-        seconds = answer(n_bytes, world_size, alpha, beta)
-        whole = 2 * (n - 1) * (alpha + beta * math.ceil(chunk))  # whole bytes: right as well
-        if any(
-            math.isclose(seconds, accepted, rel_tol=1e-9, abs_tol=1e-15)
-            for accepted in (right, whole)
-        ):
-            continue
-        step = alpha + beta * chunk
-        mistakes = {
-            (n - 1) * step: "is one half, the reduce-scatter. The all-gather takes as long again",
-            2 * (n - 1) * (alpha + beta * n_bytes): "is the naive way: each of the ring's messages "
-            "is a chunk, 1 / world_size of the tensor",
-            2 * n * step: "has a step too many in each half: after world_size - 1 steps a chunk "
-            "has been everywhere",
-            alpha + 2 * (n - 1) * beta * chunk: "pays alpha once, but every step waits for it",
-            2
-            * (n - 1)
-            * (alpha + beta * (n_bytes // n)): "drops the bytes that are left over when "
-            "the tensor is cut: divide with /",
-            2 * (n - 1) * step * n: "adds up all ranks, but they send at the same time",
-        }
-        why = next((text for value, text in mistakes.items() if math.isclose(seconds, value)), "")
+        _check_best(answer, n_bytes, compute, alpha, beta, most)
+    return "The shortest step of all, from 1 to 64 ranks."
+
+
+def _check_best(answer, n_bytes, compute, alpha, beta, most) -> None:
+    link = alpha_beta.Link(alpha, beta)
+    sums = {
+        (name, n): alpha_beta.estimated_seconds(name, n_bytes, n, link)
+        for name in ("naive", "tree", "ring")
+        for n in range(2, most + 1)
+    }
+    steps = {key: compute / key[1] + seconds for key, seconds in sums.items()}
+    steps["none", 1] = compute
+    returned = answer(n_bytes, compute, alpha, beta, most)
+    case = (
+        f"{n_bytes:,} bytes, {compute:g} s to compute, alpha {alpha:g} s, beta {beta:g} s per "
+        f"byte, up to {most} ranks"
+    )
+    if not isinstance(returned, tuple | list) or tuple(returned) not in steps:
         raise Wrong(
-            f"{n_bytes:,} bytes on {n} ranks, alpha {alpha:g} s, beta {beta:g} s per byte: "
-            f"{seconds:.6g} s {why or 'is not ' + format(right, '.6g') + ' s: count the steps'}."
+            f"{case}: {returned!r} is no answer. Return (algorithm, ranks), such as "
+            f'("ring", 4), with 2 to {most} ranks, or ("none", 1).'
         )
-    return "As in workshop/measure/all_reduces.py, from 1 to 16 ranks."
+    chosen, right = tuple(returned), min(steps, key=steps.__getitem__)
+    if math.isclose(steps[chosen], steps[right], rel_tol=1e-9):
+        return
+    name, n = chosen
+    if chosen == ("none", 1):
+        why = "One process computes everything itself: divide compute by the ranks"
+    elif steps[chosen] > compute:
+        why = f"One process needs {compute:.4g} s and sends nothing: compare with it, too"
+    elif name != right[0] and n == right[1]:
+        why = f"Count the {right[0]}'s steps again, and the bytes of its messages"
+    elif n == most:
+        why = "More ranks compute less each, but send more messages: try every number"
+    elif sums[chosen] <= min(sums.values()) * (1 + 1e-9):
+        why = "That is the shortest all-reduce, but a step also computes: add compute / ranks"
+    else:
+        why = "Try every algorithm with every number of ranks, and take the shortest step"
+    raise Wrong(
+        f"{case}: {name} on {n} makes a step of {steps[chosen]:.4g} s, {right[0]} on {right[1]} "
+        f"one of {steps[right]:.4g} s. {why}."
+    )
+
+
+@exercise("02.4", seconds=180)
+def zero_step(answer) -> str:
+    """Run the answer on real ranks; compare with what one process trains."""
+    for world_size in (3, 2):
+        with start_ranks(world_size) as ranks:
+            for rank, result in enumerate(_stepped(ranks, answer, 4 * world_size)):
+                _check_step(result, rank, world_size)
+    return "The weights of DDP on 3 and 2 real ranks, and each keeps one N-th of the momentum."
+
+
+def _stepped(ranks, answer, length: int) -> list[dict]:
+    try:
+        return ranks.run("collectives.practice:call_step", answer, length, 3, timeout=20)
+    except RankFailed as error:
+        if unanswered("02.4") in str(error):
+            raise
+        raise Wrong(f"A rank stopped:\n{error}") from error
+
+
+def _check_step(result: dict, rank: int, world_size: int) -> None:
+    at = f"{world_size} ranks, 3 steps: rank {rank}"
+    whole = {"all_reduce", "reduce", "broadcast"} & set(result["calls"])
+    if whole:
+        raise Wrong(
+            f"{at} calls {min(whole)}. Use the two halves of an all-reduce: a rank needs the sum "
+            "of its own part only."
+        )
+    close = {
+        name: all(map(math.isclose, result["weights"], result[name]))
+        for name in ("expected", "expected_of_the_sum", "without_momentum")
+    }
+    if close["expected"] and any(result["momentum"]):
+        return
+    if close["expected_of_the_sum"]:
+        raise Wrong(f"{at} steps {world_size} times too far: a reduce-scatter adds. Divide.")
+    if close["without_momentum"]:
+        raise Wrong(f"{at} trains without momentum. First momentum = 0.9 · momentum + gradient.")
+    if close["expected"]:
+        raise Wrong(
+            f"{at} has the right weights, but `momentum` is still zero: change it in place."
+        )
+    part = slice(rank * 4, rank * 4 + 4)
+    if all(map(math.isclose, result["weights"][part], result["expected"][part])):
+        raise Wrong(
+            f"{at} has the right weights in its own part, and old ones elsewhere: an all-gather "
+            "of the weights is missing, or it doesn't write into `weights`."
+        )
+    raise Wrong(
+        f"{at} has other weights than one process. Its part {rank} should be updated there."
+    )

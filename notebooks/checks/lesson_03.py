@@ -1,63 +1,68 @@
-"""The checks of lesson 03: roles, the load of a server, an asynchronous server."""
+"""The checks of lesson 03: gradients per second, the load of a server, bounded staleness."""
 
 from __future__ import annotations
 
-import copy
-import random
+import math
 
-from workshop.lesson.check import Wrong, exercise
+from workshop.launch.ranks import RankFailed, start_ranks
+from workshop.lesson.check import Wrong, exercise, unanswered
 
 
 @exercise("03.1")
-def for_tensorflow_2(answer) -> str:
-    """Every host of clusters of 2, 3 and 5 instances, and a config that is right already."""
-    for count in (2, 3, 5):
-        for host in range(count):
-            _check_renamed(answer, _tf_config(count, host))
-    modern = _renamed(_tf_config(3, 0))
-    if answer(copy.deepcopy(modern)) != modern:
-        raise Wrong("A TF_CONFIG that says chief already must come back as it is.")
-    return "`chief` in the cluster and in the task, everything else as SageMaker wrote it."
+def gradients_per_second(answer) -> str:
+    """Cases in which the slowest worker, all workers, or the server's link decide."""
+    for compute, transfer in (
+        ([0.01, 0.01, 0.01, 0.05], 0.0001),  # a straggler
+        ([0.01] * 8, 0.02),  # the server's link
+        ([0.1, 0.2], 0.01),
+        ([0.3], 0.002),
+    ):
+        _check_rates(answer, compute, transfer)
+    return "Sync waits for the slowest, async for the server's link, and a ring shares the links."
 
 
-def _tf_config(count: int, host: int) -> dict:
-    """What SageMaker sets on host number `host` of `count`."""
-    names = [f"algo-{number + 1}" for number in range(count)]
-    task = {"type": "worker", "index": host - 1} if host else {"type": "master", "index": 0}
-    cluster = {
-        "master": [f"{names[0]}:2222"],
-        "ps": [f"{name}:2223" for name in names],
-        "worker": [f"{name}:2222" for name in names[1:]],
+def _check_rates(answer, compute: list[float], transfer: float) -> None:
+    n, slowest = len(compute), max(compute)
+    by_workers = sum(1 / (seconds + 2 * transfer) for seconds in compute)
+    expected = {
+        "sync": n / (slowest + 2 * n * transfer),
+        "async": min(by_workers, 1 / transfer),
+        "ring": n / (slowest + 2 * (n - 1) / n * transfer),
     }
-    return {"cluster": cluster, "environment": "cloud", "task": task}
-
-
-def _renamed(config: dict) -> dict:
-    names = {"master": "chief"}
-    cluster = {names.get(role, role): hosts for role, hosts in config["cluster"].items()}
-    task = config["task"] | {"type": names.get(config["task"]["type"], config["task"]["type"])}
-    return config | {"cluster": cluster, "task": task}
-
-
-def _check_renamed(answer, config: dict) -> None:
-    given, expected = copy.deepcopy(config), _renamed(config)
-    returned = answer(given)
-    if given != config:
-        raise Wrong("You changed the dictionary that you were given. Work on a deep copy.")
-    if not isinstance(returned, dict):
-        raise Wrong(f"You returned {returned!r}; return the new TF_CONFIG, a dictionary.")
-    cluster, task = returned.get("cluster", {}), returned.get("task", {})
-    if "chief" not in cluster or "master" in cluster:
-        roles = ", ".join(cluster) or "none"
-        raise Wrong(f"Your cluster has these roles: {roles}. It needs chief, and no master.")
-    if task.get("type") != expected["task"]["type"]:
-        raise Wrong(
-            f"On the host with the task {config['task']} your task is of type "
-            f"{task.get('type')!r}; it must be {expected['task']['type']!r}. The name is in "
-            "two places, and a worker stays a worker."
+    case = f"compute {compute}, transfer {transfer}"
+    returned = answer(list(compute), transfer)
+    if not isinstance(returned, dict) or set(returned) != set(expected):
+        raise Wrong(f'{case}: {returned!r} has not the keys "sync", "async" and "ring".')
+    mistakes = {
+        "sync": {
+            n / (sum(compute) / n + 2 * n * transfer): "the server waits for the slowest worker, "
+            "not for the mean",
+            n / (slowest + 2 * transfer): "all workers' messages pass the server's link, one after "
+            "the other",
+            n / (slowest + n * transfer): "weights go out, and then gradients come in: both count",
+            1 / (slowest + 2 * n * transfer): "that is steps per second; a step has a gradient of "
+            "each worker",
+        },
+        "async": {
+            by_workers: "the server's link carries at most 1 / transfer messages a second each way",
+            1 / (2 * transfer): "out and in are two directions of the link, and work at once",
+            1 / transfer: "the workers don't deliver as many as the link could carry",
+            sum(1 / seconds for seconds in compute): "a worker also waits for its two messages",
+        },
+        "ring": {
+            n / (slowest + 2 * (n - 1) * transfer): "in a ring a message is 1 / N of the weights",
+            n
+            / (sum(compute) / n + 2 * (n - 1) / n * transfer): "a ring waits for the slowest, too",
+        },
+    }
+    for name, right in expected.items():
+        if math.isclose(returned[name], right, rel_tol=1e-6):
+            continue
+        why = next(
+            (text for value, text in mistakes[name].items() if math.isclose(returned[name], value)),
+            "who waits for whom, and how often do the weights cross the busiest link?",
         )
-    if returned != expected:
-        raise Wrong(f"Something besides the name has changed. Expected {expected}, got {returned}.")
+        raise Wrong(f"{case}: {name} {returned[name]:.4g} a second, and it is {right:.4g}: {why}")
 
 
 @exercise("03.2")
@@ -96,68 +101,60 @@ def _check_load(answer, parameters: int, workers: int, servers: int) -> None:
         )
 
 
-@exercise("03.3")
-def serve(answer) -> str:
-    """A story small enough to follow by hand, then random ones of 1, 2, 3 and 5 workers."""
-    story = [("pull", 1), ("pull", 2), ("push", 1, 1.0), ("push", 2, 3.0)]
-    _check_served(answer, 10.0, story, 0.5)
-    rng = random.Random(3)
-    for workers in (1, 2, 3, 5):
-        _check_served(answer, 1.0, _random_story(workers, 12, rng), 0.1)
-    return "Nothing is averaged, no worker waits, and each gradient has its own staleness."
+@exercise("03.3", seconds=180)
+def serve_bounded(answer) -> str:
+    """Run the answer as the server of real workers, of which one is slow; read what it did."""
+    pauses, steps = [0.002, 0.002, 0.06], 5
+    with start_ranks(len(pauses) + 1) as ranks:
+        ranks.run("parallel.practice_server:warm_up", timeout=90)
+        for ahead in (1, 3):
+            result = _served(ranks, answer, pauses, steps, ahead)
+            _check_order(result["log"], len(pauses), ahead)
+            if not math.isclose(result["weights"][0], result["expected"][0], rel_tol=1e-4):
+                raise Wrong(
+                    f"s = {ahead}: the weights are {result['weights'][0]:g} and should be "
+                    f"{result['expected'][0]:g}: apply each gradient once, whole, as it comes."
+                )
+    return "On real ranks nobody is more than s steps ahead, and nobody waits without need."
 
 
-def _random_story(workers: int, pushes: int, rng: random.Random) -> list[tuple]:
-    """Messages of workers that are anywhere in their work."""
-    story: list[tuple] = []
-    has_pulled = dict.fromkeys(range(1, workers + 1), False)
-    while sum(message[0] == "push" for message in story) < pushes:
-        worker = rng.randint(1, workers)
-        if has_pulled[worker]:
-            story.append(("push", worker, rng.choice([-2.0, -1.0, 1.0, 2.0])))
-        else:
-            story.append(("pull", worker))
-        has_pulled[worker] = not has_pulled[worker]
-    return story
+def _served(ranks, answer, pauses: list[float], steps: int, ahead: int) -> dict:
+    call = "parallel.practice_server:call"
+    try:
+        return ranks.run(call, answer, pauses, steps, ahead, timeout=15)[0]
+    except RankFailed as error:
+        if unanswered("03.3") in str(error):
+            raise
+        if "had not returned" in str(error):
+            raise Wrong(
+                f"s = {ahead}: the server and its workers wait for each other forever. A push of "
+                "the slowest worker may release others, which pushed long ago: look at all who "
+                "wait. And at the end whoever still waits needs a last answer."
+            ) from error
+        raise Wrong(f"A rank stopped:\n{error}") from error
 
 
-def _served(weights: float, messages: list[tuple], rate: float) -> tuple[float, list[int]]:
-    pulled, staleness = {}, []
-    for message in messages:
-        if message[0] == "pull":
-            pulled[message[1]] = len(staleness)
-        else:
-            staleness.append(len(staleness) - pulled[message[1]])
-            weights -= rate * message[2]
-    return weights, staleness
-
-
-def _check_served(answer, weights: float, messages: list[tuple], rate: float) -> None:
-    returned = answer(weights, list(messages), rate)
-    if not (isinstance(returned, tuple | list) and len(returned) == 2):
-        raise Wrong(f"You returned {returned!r}; return (the last weights, the list of staleness).")
-    last, staleness = returned
-    expected, stale = _served(weights, messages, rate)
-    case = f"weights {weights}, learning rate {rate}, messages {messages[:6]}"
-    pushes = [message for message in messages if message[0] == "push"]
-    if len(staleness) != len(pushes):
-        raise Wrong(
-            f"There were {len(pushes)} gradients and you give {len(staleness)} numbers of "
-            "staleness: one for each gradient is wanted."
-        )
-    mean = weights - rate * sum(message[2] for message in pushes) / len(pushes)
-    if abs(last - expected) > 1e-9 and abs(last - mean) < 1e-9:
-        raise Wrong(
-            f"{case}: you averaged the gradients. An asynchronous server applies each one, whole, "
-            "as it comes."
-        )
-    if abs(last - expected) > 1e-9:
-        raise Wrong(f"{case}: the last weights are {expected:g}, and you have {last:g}.")
-    if list(staleness) != stale:
-        extra = (
-            " You count the update itself too." if list(staleness) == [s + 1 for s in stale] else ""
-        )
-        raise Wrong(
-            f"{case}: the staleness is {stale}, and you have {list(staleness)}.{extra} Count the "
-            "updates between a worker's pull and its own push."
-        )
+def _check_order(log: list[tuple[str, int]], workers: int, ahead: int) -> None:
+    """Replay the log: who got weights, how far ahead of the slowest, and who waited."""
+    done, waiting = dict.fromkeys(range(1, workers + 1), 0), set(range(1, workers + 1))
+    over = False  # no more gradients are wanted
+    for kind, worker in log:
+        lead = {w: done[w] - min(done.values()) for w in waiting}
+        if kind == "push":
+            may_go_on = [w for w in sorted(lead) if lead[w] <= ahead]
+            if may_go_on and not over:
+                raise Wrong(
+                    f"s = {ahead}: worker {may_go_on[0]} is {lead[may_go_on[0]]} steps ahead of "
+                    "the slowest, and waits all the same, while the server takes another gradient. "
+                    "Answer all who may go on first."
+                )
+            done[worker] += 1
+            waiting.add(worker)
+            continue
+        over = over or kind == "stop"
+        if kind == "answer" and lead.get(worker, 0) > ahead:
+            raise Wrong(
+                f"s = {ahead}: worker {worker} gets new weights although it is {lead[worker]} "
+                "steps ahead of the slowest. Let it wait until the slowest has pushed."
+            )
+        waiting.discard(worker)

@@ -14,7 +14,7 @@
 # %% [markdown]
 # # 02 · Exercises: collectives
 #
-# The two halves of a ring, written by you, and what they cost.
+# The two halves of a ring, written by you, what they cost, and what one half of them saves.
 
 # %%
 import workshop
@@ -49,7 +49,7 @@ def chunks_of_step(rank, step, world_size):
 workshop.check("02.1", chunks_of_step)
 
 # %% [markdown]
-# ## Exercise 02.2 · An all-gather on real ranks (10 minutes, hard)
+# ## Exercise 02.2 · An all-gather on real ranks (12 minutes, hard)
 #
 # Every rank has a `vector` of the same length and type. Write the all-gather: return a
 # tensor of shape `(world_size, len(vector))` whose row r is rank r's vector, on every rank. Use
@@ -58,9 +58,8 @@ workshop.check("02.1", chunks_of_step)
 #
 # <details><summary>Hint</summary>
 #
-# Make an empty tensor with a row for each rank, and put `vector` into your own row. The rest is the
-# second half of a ring: `world_size - 1` steps, in each of which a rank passes on the row that it
-# has just got. `dist.isend` returns something to `wait()` for.
+# It is the second half of a ring. Which row does a rank pass on in its first step, and which in the
+# next? `dist.isend` returns something to `wait()` for.
 #
 # </details>
 
@@ -87,27 +86,85 @@ def all_gather(vector):
 workshop.check("02.2", all_gather)
 
 # %% [markdown]
-# ## Exercise 02.3 · Seconds of a ring all-reduce (5 minutes, easy)
+# ## Exercise 02.3 · Which algorithm, how many ranks? (10 minutes, medium)
 #
-# How long does a ring all-reduce take? Every rank has a link of its own; a message of n bytes takes
-# `alpha + beta * n` seconds. Leave out the time to add.
+# One process computes a step in `compute` seconds. With N ranks each computes 1 / N of that, and
+# then an all-reduce of `n_bytes` begins; nothing overlaps. Which of `"naive"`, `"tree"`, `"ring"`,
+# on how many ranks from 2 to `most`, makes the shortest step? Return (algorithm, ranks), or
+# `("none", 1)` if one process is faster. Every rank has a link of its own.
+#
+# When the check is content, call it with **your** α and β from the lesson: a gradient of 0.42 MB, a
+# step of 150 ms, 16 ranks. And with 42 MB?
 #
 # <details><summary>Hint</summary>
 #
-# Three factors: how many steps each half has, how many halves there are, and how long one step
-# takes. How large is the message of one step?
+# The lesson's table has steps and bytes of a message for each algorithm. `math.ceil(math.log2(n))`
+# rounds up. There are few enough combinations to try them all.
 #
 # </details>
 
 
 # %% tags=["answer"]
-def ring_seconds(n_bytes, world_size, alpha, beta):
-    """Seconds of an all-reduce of n_bytes. alpha: seconds a message. beta: seconds a byte."""
+def best(n_bytes, compute, alpha, beta, most):
+    """(algorithm, ranks) of the shortest step. alpha: seconds a message. beta: seconds a byte."""
     # BEGIN SOLUTION
-    steps = 2 * (world_size - 1)
-    return steps * (alpha + beta * n_bytes / world_size)
+    import math
+
+    seconds = {("none", 1): compute}
+    for n in range(2, most + 1):
+        messages = {
+            "naive": (2 * (n - 1), n_bytes),
+            "tree": (2 * math.ceil(math.log2(n)), n_bytes),
+            "ring": (2 * (n - 1), n_bytes / n),
+        }
+        for name, (steps, size) in messages.items():
+            seconds[name, n] = compute / n + steps * (alpha + beta * size)
+    return min(seconds, key=seconds.get)
     # END SOLUTION
 
 
 # %% tags=["check"]
-workshop.check("02.3", ring_seconds)
+workshop.check("02.3", best)
+
+# %% [markdown]
+# ## Exercise 02.4 · ZeRO-1 (15 minutes, hard)
+#
+# Write a step of SGD with momentum 0.9 in which no rank holds the whole momentum. `weights` are the
+# same on every rank, `gradient` is this rank's own; both are vectors, and their length is a
+# multiple of the ranks. `momentum` is for **this rank's part** of the weights only. In PyTorch's
+# SGD
+#
+#     momentum = 0.9 * momentum + mean gradient
+#     weights = weights - learning_rate * momentum
+#
+# Change `weights` and `momentum` in place. At the end every rank must have the same new weights as
+# with DDP. You need `dist.reduce_scatter` and `dist.all_gather`, and no `all_reduce`.
+#
+# <details><summary>Hint</summary>
+#
+# `weights.chunk(world_size)` are views: what you write into them, you write into `weights`.
+# `dist.reduce_scatter(mine, list_of_chunks)` adds, it doesn't average. Give `dist.all_gather` a
+# copy (`clone`) of your part.
+#
+# </details>
+
+
+# %% tags=["answer"]
+def zero_step(weights, gradient, momentum, learning_rate):
+    """One step, in place; `momentum` has len(weights) / world_size numbers."""
+    import torch
+    import torch.distributed as dist
+
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    # BEGIN SOLUTION
+    summed = torch.empty_like(momentum)
+    dist.reduce_scatter(summed, list(gradient.chunk(world_size)))
+    momentum.mul_(0.9).add_(summed / world_size)
+    parts = list(weights.chunk(world_size))
+    parts[rank].sub_(learning_rate * momentum)
+    dist.all_gather(parts, parts[rank].clone())
+    # END SOLUTION
+
+
+# %% tags=["check"]
+workshop.check("02.4", zero_step)

@@ -15,53 +15,47 @@
 # # 03 · Parameter servers: exercises
 
 # %%
-import copy
-
 import workshop
 
 # %% [markdown]
-# ## Exercise 03.1 · Speak TensorFlow 2 (5 minutes, easy)
+# ## Exercise 03.1 · Sync, async or a ring? (10 minutes, medium)
 #
-# SageMaker writes TensorFlow 1's name `master`. TensorFlow 2 calls the same role `chief`, and
-# refuses a cluster with a role that it does not know. Write the function that turns the one into
-# the other. It returns a new dictionary and leaves the one that it was given as it is.
+# `compute` has the seconds that each worker needs for a gradient. The weights, or a gradient, take
+# `transfer` seconds over a link; each worker and the server have a link of their own, whose two
+# directions work at the same time. Latency doesn't count. How many gradients per second are
+# computed by
 #
-# `tf_config` looks like this, on the first of two instances:
+# - `"sync"`: the server sends the weights to all, one after the other. When the slowest worker is
+#   done, the gradients come in, one after the other;
+# - `"async"`: each worker pulls, computes and pushes without waiting for others. But the server's
+#   link carries one message at a time in each direction;
+# - `"ring"`: no server; all compute, then a ring all-reduce of the gradients?
 #
-#     {
-#         "cluster": {
-#             "master": ["algo-1:2222"],
-#             "ps": ["algo-1:2223", "algo-2:2223"],
-#             "worker": ["algo-2:2222"],
-#         },
-#         "environment": "cloud",
-#         "task": {"type": "master", "index": 0},
-#     }
+# Return a dictionary. Which of the three is best with a straggler, and which on a slow link?
 #
 # <details><summary>Hint</summary>
 #
-# The name is in two places: as a key of `cluster`, and, on one host only, as the type of the
-# `task`. `copy.deepcopy` makes a copy that shares nothing with the original.
+# Sync and ring: workers divided by the seconds of a step. Async: what the workers could deliver
+# together if the server's link were always free, or what that link can carry, whichever is less.
 #
 # </details>
 
 
 # %% tags=["answer"]
-def for_tensorflow_2(tf_config):
-    """The same cluster and task, with `chief` in place of `master`."""
+def gradients_per_second(compute, transfer):
+    """{"sync": ..., "async": ..., "ring": ...}: gradients per second."""
     # BEGIN SOLUTION
-    renamed = copy.deepcopy(tf_config)
-    cluster, task = renamed["cluster"], renamed["task"]
-    if "master" in cluster:
-        cluster["chief"] = cluster.pop("master")
-    if task["type"] == "master":
-        task["type"] = "chief"
-    return renamed
+    n, slowest = len(compute), max(compute)
+    return {
+        "sync": n / (slowest + 2 * n * transfer),
+        "async": min(sum(1 / (seconds + 2 * transfer) for seconds in compute), 1 / transfer),
+        "ring": n / (slowest + 2 * (n - 1) / n * transfer),
+    }
     # END SOLUTION
 
 
 # %% tags=["check"]
-workshop.check("03.1", for_tensorflow_2)
+workshop.check("03.1", gradients_per_second)
 
 # %% [markdown]
 # ## Exercise 03.2 · Bytes and connections (5 minutes, medium)
@@ -94,40 +88,49 @@ def server_load(parameters, workers, servers):
 workshop.check("03.2", server_load)
 
 # %% [markdown]
-# ## Exercise 03.3 · An asynchronous server (15 minutes, hard)
+# ## Exercise 03.3 · Bounded staleness (15 minutes, hard)
 #
-# Write the server's loop yourself. `messages` is what reached the server, in order:
+# Write the server's loop for SSP. Apply each gradient as it comes. Then let a worker go on only if
+# it has pushed at most `s` gradients more than the slowest worker; otherwise it waits for its
+# answer until that is so. `server` is the lesson's `Server`:
 #
-# - `("pull", worker)`: the worker takes the weights as they are now;
-# - `("push", worker, gradient)`: its gradient, for the weights of its last pull.
+# - `server.send_weights(worker)` answers a worker, which then computes its next gradient. Once
+#   enough gradients were asked for, the same call tells it to stop;
+# - `server.receive_gradient()` returns (worker, gradient) of the first that arrives;
+# - `server.apply(gradient)` updates the weights.
 #
-# Apply every gradient as it comes: `weights = weights - learning_rate * gradient`. Return the last
-# weights, and a list with the staleness of each gradient: how many updates were applied between
-# that worker's pull and its push. To keep it small the weights are one number.
+# In all, `steps * len(workers)` gradients arrive. The check runs it with real workers, one of them
+# slow.
 #
 # <details><summary>Hint</summary>
 #
-# Count the updates. At a pull, note the count for that worker. At a push, the staleness is the
-# count now less the count that you noted; only then comes the update.
+# Begin with the lesson's `serve_async`. Keep the number of gradients of each worker, and the set of
+# those who wait. After *every* gradient look at all who wait: a push of the slowest may release
+# others.
 #
 # </details>
 
 
 # %% tags=["answer"]
-def serve(weights, messages, learning_rate):
-    """(the last weights, the staleness of each gradient in the order of the pushes)."""
+def serve_bounded(server, workers, steps, s):
+    """Serve until all gradients have come; no worker is more than s ahead of the slowest."""
     # BEGIN SOLUTION
-    updates, updates_at_pull, staleness = 0, {}, []
-    for kind, worker, *gradient in messages:
-        if kind == "pull":
-            updates_at_pull[worker] = updates
-        else:
-            staleness.append(updates - updates_at_pull[worker])
-            weights = weights - learning_rate * gradient[0]
-            updates += 1
-    return weights, staleness
+    pushed, waiting = dict.fromkeys(workers, 0), set()
+    for worker in workers:
+        server.send_weights(worker)
+    for _ in range(steps * len(workers)):
+        worker, gradient = server.receive_gradient()
+        server.apply(gradient)
+        pushed[worker] += 1
+        waiting.add(worker)
+        for waits in sorted(waiting):
+            if pushed[waits] - min(pushed.values()) <= s:
+                server.send_weights(waits)
+                waiting.remove(waits)
+    for worker in waiting:
+        server.send_weights(worker)
     # END SOLUTION
 
 
 # %% tags=["check"]
-workshop.check("03.3", serve)
+workshop.check("03.3", serve_bounded)

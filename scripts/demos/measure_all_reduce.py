@@ -8,10 +8,14 @@ distribution={"mpi": {"enabled": True, "processes_per_host": 4}}. Rank 0 prints 
     {"event": "placement", "instances": 2, "ranks_per_instance": 4}
     {"event": "link", "tier": "inter_node", "pairs": 4, "bytes": 1048576, "seconds": [...]}
     {"event": "all_reduce", "algorithm": "ring", "bytes": 8388608, "seconds": [...]}
+    {"event": "cards", "algorithm": "ring", "bytes": 8388608, "sent": [...], "received": [...]}
 
-seconds: of one call, by block, on the slowest rank. A link line is one message one way. With 1
-pair nothing else moves; with more, so many ranks of each instance send at the same time. An
-algorithm that does not give what torch's all-reduce gives is not measured: the script fails.
+seconds: of one call, by block, on the slowest rank. A link line is one message, timed as a step of
+a ring. With 1 pair nothing else moves on an instance; with more, so many of its ranks send at the
+same time. Cards lines (--card-bytes) are what the instances' network cards counted in one call, by
+rank, with all headers.
+Two of a name, "ring,ring again", measure it twice in each round, to see the noise.
+An algorithm that does not give what torch's all-reduce gives is not measured: the script fails.
 """
 
 import argparse
@@ -20,7 +24,7 @@ import torch
 import torch.distributed as dist
 
 from collectives import placement, tiers, timing
-from common.arguments import add_flag, number, threads_per_rank
+from common.arguments import add_flag, list_of, number, threads_per_rank
 from common.errors import ScriptError, run_main
 from common.ranks_torch import cleanup, init_distributed
 from common.report import emit
@@ -32,10 +36,13 @@ def arguments() -> argparse.Namespace:
     """Read the flags; lists are written with commas."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     every = "gloo,ring,interleaved_ring,hierarchical"
-    add_flag(parser, "--algorithms", type=_list_of(_algorithm, "names"), default=every)
-    sizes, count = _list_of(_size, "sizes"), number(int, 1)
+    add_flag(parser, "--algorithms", type=list_of(_algorithm, "names"), default=every)
+    sizes, count = list_of(_size, "sizes"), number(int, 1)
     add_flag(parser, "--bytes", type=sizes, default="8388608,1048576", help="of float32 tensors")
-    add_flag(parser, "--link-bytes", type=sizes, default="8,1048576", help="of single messages")
+    add_flag(
+        parser, "--link-bytes", type=sizes, default="8,65536,1048576", help="of a ring's messages"
+    )
+    add_flag(parser, "--card-bytes", type=sizes, default=[], help="of tensors, for network cards")
     add_flag(parser, "--blocks", type=count, default=5, help="measurements of each")
     add_flag(parser, "--calls", type=count, default=1, help="calls in a row in each of them")
     parser.add_argument("--model_dir", help="accepted because the SDK's estimator always sends it")
@@ -54,31 +61,42 @@ def main() -> None:
     say(event="placement", instances=len(instances), ranks_per_instance=len(instances[0]))
     for algorithm in args.algorithms:
         check(algorithm)
-    measure_links(args, len(instances[0]))
+    measure_links(args)
     measure_all_reduces(args)
+    count_on_cards(args)
     cleanup()
 
 
-def measure_links(args: argparse.Namespace, ranks_per_instance: int) -> None:
+def measure_links(args: argparse.Namespace) -> None:
     """Print a line for each tier, number of pairs and size of a message."""
-    for tier in tiers.TIERS:
-        for pairs in sorted({1, ranks_per_instance}):
-            for n_bytes in args.link_bytes:
-                # A short message is over sooner than the ranks can begin together.
-                short = n_bytes < 65536 or tier == "intra_node"
-                calls = max(args.calls, 20) if short else args.calls
-                seconds = tiers.message_seconds(tier, pairs, n_bytes, calls, args.blocks)
-                if seconds is not None:
-                    say(event="link", tier=tier, pairs=pairs, bytes=n_bytes, seconds=seconds)
+    measured = tiers.message_seconds(args.link_bytes, args.calls, args.blocks)
+    for (tier, pairs, n_bytes), seconds in measured.items():
+        say(event="link", tier=tier, pairs=pairs, bytes=n_bytes, seconds=seconds)
+
+
+def calls_for(n_bytes: int, calls: int) -> int:
+    """How many calls a block has: a short one is over sooner than the ranks can begin together."""
+    return max(calls, tiers.CALLS_OF_SHORT) if n_bytes < tiers.SHORT else calls
 
 
 def measure_all_reduces(args: argparse.Namespace) -> None:
     """Print a line for each size and algorithm; algorithms alternate, block by block."""
     for n_bytes in args.bytes:
-        by_algorithm = timing.interleaved_seconds(args.algorithms, n_bytes, args.calls, args.blocks)
+        calls = calls_for(n_bytes, args.calls)
+        by_algorithm = timing.interleaved_seconds(args.algorithms, n_bytes, calls, args.blocks)
         for algorithm, seconds in by_algorithm.items():
             slowest = tiers.slowest(seconds)
             say(event="all_reduce", algorithm=algorithm, bytes=n_bytes, seconds=slowest)
+
+
+def count_on_cards(args: argparse.Namespace) -> None:
+    """Print a line for each size and algorithm: the bytes of one call, on each rank's card."""
+    for n_bytes in args.card_bytes:
+        for algorithm in args.algorithms:
+            counted = tiers.card_bytes(algorithm, n_bytes)
+            if counted:
+                sent, received = (list(column) for column in zip(*counted, strict=True))
+                say(event="cards", algorithm=algorithm, bytes=n_bytes, sent=sent, received=received)
 
 
 def check(algorithm: str) -> None:
@@ -100,18 +118,8 @@ def say(**record) -> None:
         emit(**record)
 
 
-def _list_of(kind, name: str):
-    """Return an argparse type: values of `kind` with commas between, each once."""
-
-    def parse(text: str) -> list:
-        return list(dict.fromkeys(kind(word.strip()) for word in text.split(",")))
-
-    parse.__name__ = name  # argparse says "invalid sizes value"
-    return parse
-
-
 def _algorithm(name: str) -> str:
-    if name not in timing.ALGORITHMS:
+    if name.removesuffix(timing.AGAIN) not in timing.ALGORITHMS:
         known = ", ".join(timing.ALGORITHMS)
         raise argparse.ArgumentTypeError(f"no algorithm {name!r}; there are {known}")
     return name

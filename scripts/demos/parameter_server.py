@@ -139,7 +139,8 @@ def arguments(given: list[str] | None = None):
     parser = parser_for(__file__, __doc__)
     parser.add_argument("--mode", choices=["sync", "async"], default="sync")
     parser.add_argument("--workers", type=int, default=0, help="0: every rank but the server")
-    pause = number(float, 0)
+    pause = momentum = number(float, 0)
+    parser.add_argument("--momentum", type=momentum, default=0.9, help="of the server's SGD")
     parser.add_argument("--slow-ms", type=pause, default=0, help="the last worker's pause a batch")
     return parser.parse_args(given)
 
@@ -187,7 +188,7 @@ def serve(args, model: Classifier, workers: int, test) -> dict:
     steps = sum(steps for _, steps in epochs_and_steps(args, examples))
     rate = args.learning_rate / (workers if args.mode == "async" else 1)
     weights = parameters_to_vector(model.parameters()).detach()
-    server = Server(weights, rate, steps * workers)
+    server = Server(weights, rate, steps * workers, args.momentum)
     loop = serve_sync if args.mode == "sync" else serve_async
     loop(server, list(range(1, workers + 1)), steps)
     seconds = time.perf_counter() - server.began

@@ -22,9 +22,19 @@ SEAT = "tests"
 SMALL: dict[str, dict] = {
     "00": {"epochs": 5, "expected_accuracy": 0.85},
     "01": {"rounds": 5, "steps": 2, "seeds": 2, "large_batch": 256},
-    "02": {"largest_bytes": 1_048_576, "blocks": 3, "epochs": 2},
+    "02": {
+        "tensor_bytes": [2_000_000, 400_000, 4_000],
+        "message_bytes": [2_000, 60_000, 600_000],
+        "rounds": 3,
+    },
     # A slow worker that is slower than what else a busy machine does to the others.
-    "03": {"steps": 110, "slow_ms": 100, "epochs": 6, "expected_accuracy": 0.85},
+    "03": {
+        "steps": 110,
+        "slow_ms": 100,
+        "rounds": 2,
+        "epochs": 6,
+        "expected_accuracy": 0.85,
+    },
     "04": {"max_steps": 6, "steps": 2, "rounds": 3},
     "05": {"steps": 2, "rounds": 3, "short_batches": [64]},
     "06": {

@@ -108,7 +108,9 @@ def test_a_fault_of_the_instructors_pages_is_seen():
     assert place("00", "Create the stacks", "code `deploy`") is None
     assert "has no section" in place("00", "No such section", "code `deploy`")
     assert "no lesson 98" in place("98", "Set up", "code `deploy`")
-    assert all("is none of" in place("00", "Create the stacks", word) for word in ("target", "result ``"))
+    assert all(
+        "is none of" in place("00", "Create the stacks", word) for word in ("target", "result ``")
+    )
     for evidence in ("code `no such`", "test `no.py::test_no`", "result `no`", "source `no`"):
         assert "there is no " in place("00", "Create the stacks", evidence)
     missing = coverage.replace("\n| 16 |", "\n| 15 |")

@@ -30,7 +30,7 @@ IMAGES = 64  # of each rank
 MIN_BLOCKS = 5
 OVERLAPS = [share / 20 for share in range(21)]
 SCRIPT = "measure_steps.py"
-LINK = "8,1048576"  # bytes of the single messages
+LINK = "8,65536,1048576"  # bytes of the single messages
 
 
 def run(runs: int) -> None:

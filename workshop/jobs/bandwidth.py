@@ -25,12 +25,17 @@ def mbit(between: str) -> float:
     return float("inf") if rate == "wide" else rate.rate / 1e6
 
 
-def unlimited_reason(session: Session) -> str | None:
-    """Why bandwidth cannot be limited in this session, as a sentence; None if it can."""
+def unlimited_reason(session: Session, latency: bool = False) -> str | None:
+    """Why bandwidth cannot be limited in this session, as a sentence; None if it can.
+
+    latency: whether links are to be delayed, too ("200mbit 1ms"), which fewer kernels can.
+    """
     if session.target == "aws":
         return "On AWS each instance has the bandwidth of its type, and nobody limits it."
     emulator = local_sagemaker.running(local_sagemaker.state_directory())
     if emulator and emulator.isolation == "processes":
         return f"Bandwidth is unlimited: instances are plain processes, because {emulator.why}."
-    reason = local_sagemaker.shaping_unavailable_reason()
-    return f"Bandwidth is unlimited: {reason}." if reason else None
+    if reason := local_sagemaker.shaping_unavailable_reason():
+        return f"Bandwidth is unlimited: {reason}."
+    reason = local_sagemaker.shaping_unavailable_reason(latency=True) if latency else None
+    return f"Links are not delayed: {reason.rstrip('.')}." if reason else None

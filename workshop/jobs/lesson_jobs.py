@@ -156,7 +156,42 @@ def _lesson_01(lesson) -> Iterator[LessonJob]:
     )
 
 
+def _lesson_02(lesson) -> Iterator[LessonJob]:
+    def numbers(values) -> str:
+        return ",".join(map(str, values))
+
+    yield LessonJob(
+        "ring",
+        "demos/measure_all_reduce.py",
+        lesson.world_size,
+        lesson.instance_type,
+        hyperparameters={
+            "algorithms": "naive,tree,ring,ring again,gloo",
+            "bytes": numbers(lesson.tensor_bytes),
+            "link-bytes": numbers(lesson.message_bytes),
+            "card-bytes": 1_000_000,
+            "blocks": lesson.rounds,
+        },
+        **_mpi(1),
+        **_links(lesson.link),
+        **PYTORCH,
+    )
+
+
 def _lesson_03(lesson) -> Iterator[LessonJob]:
+    yield LessonJob(
+        "server",
+        "demos/measure_server.py",
+        lesson.workers + 1,
+        hyperparameters={
+            "workers": ",".join(map(str, sorted({1, 2, lesson.workers}))),
+            "bytes": lesson.server_bytes,
+            "rounds": lesson.rounds,
+        },
+        **_mpi(1),
+        **_links(lesson.link),
+        **PYTORCH,
+    )
     common: Settings = {
         "framework": "tensorflow",
         "version": "2.14.1",
@@ -374,9 +409,10 @@ def _lesson_99(lesson) -> Iterator[LessonJob]:
     yield LessonJob("last", "train_torch.py", 1, **settings, **PYTORCH)
 
 
-JOBS = {  # lesson -> its jobs, from its parameters; lesson 02 runs beside the notebook
+JOBS = {  # lesson -> its jobs, from its parameters
     "00": _lesson_00,
     "01": _lesson_01,
+    "02": _lesson_02,
     "03": _lesson_03,
     "04": _lesson_04,
     "05": _lesson_05,

@@ -63,8 +63,11 @@ def main() -> None:
         except (EOFError, ConnectionError):
             os._exit(0)  # no orderly shutdown: another rank may be gone already
         answer = _answer(packed)
-        output.finish()
-        send(answer)
+        try:
+            output.finish()
+            send(answer)
+        except ConnectionError:
+            os._exit(0)  # the notebook has given up waiting for this rank
 
 
 def _answer(packed: bytes) -> tuple[str, object]:

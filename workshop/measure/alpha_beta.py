@@ -4,7 +4,7 @@ A message of n bytes takes alpha + beta · n seconds. Messages of one step trave
 time, steps follow each other. So an algorithm (all_reduces.py) is a list of steps, and all else
 is sums:
 
-    link = Link.through((8, 40e-6), (8_000_000, 4e-3))           # two measured points
+    link = Link.fit({8: 40e-6, 65_536: 75e-6, 8_000_000: 4e-3})  # measured messages
     estimated_seconds("ring", 1_000_000, 4, link)
 
 Where ranks live on instances there are two tiers: intra-node, and inter-node, where all
@@ -52,23 +52,6 @@ class Link:
     def seconds(self, n_bytes: float) -> float:
         """How long one message takes."""
         return self.alpha + self.beta * n_bytes
-
-    @classmethod
-    def through(cls, small: tuple[int, float], large: tuple[int, float]) -> Link:
-        """The link whose line goes through two measured points (bytes, seconds).
-
-        Raises ValueError if the points are in the wrong order, or the larger message was faster.
-        """
-        (few, quick), (many, slow) = small, large
-        if not 0 <= few < many:
-            raise ValueError(f"{few} and {many} bytes: the first must be the smaller message.")
-        if not 0 < quick < slow:
-            raise ValueError(
-                f"{many} bytes took {slow:.3g} s and {few} bytes {quick:.3g} s: the larger "
-                "message must take longer. Is the machine busy? Measure again, with more repeats."
-            )
-        beta = (slow - quick) / (many - few)
-        return cls(alpha=max(0.0, quick - beta * few), beta=beta)
 
     @classmethod
     def fit(cls, seconds: Mapping[int, float]) -> Link:
@@ -137,10 +120,10 @@ class HierarchicalLinks:
 
         records: such as a JobResult's `events`; those of other kinds are passed over. Each has
         tier ("intra_node" or "inter_node"), pairs (how many messages travelled at once in an
-        instance, or left it), bytes (of each message) and seconds (each repeat's). The medians
-        count, of the smallest and the largest message.
+        instance, or left it), bytes (of each message) and seconds (each repeat's). A line is
+        fitted to the medians.
 
-        Raises ValueError if there is no such record, or too few to draw a line through.
+        Raises ValueError if there is no such record, or fewer than three sizes.
         """
         measured: dict[str, dict] = {
             "intra_node": defaultdict(dict),
@@ -190,16 +173,12 @@ def _shared(tier: str, by_pairs: dict[int, dict[int, float]]) -> SharedLinks | N
 
 
 def _link(tier: str, pairs: int, by_bytes: dict[int, float]) -> Link:
-    few, many = min(by_bytes), max(by_bytes)
-    if few == many:
+    if len(by_bytes) < 3:
         raise ValueError(
-            f"Tier {tier}, {pairs} pair(s): only messages of {few} bytes were measured. A line "
-            "needs a small and a large one."
+            f"Tier {tier}, {pairs} pair(s): messages of {len(by_bytes)} sizes were measured. A fit "
+            "needs three or more."
         )
-    if by_bytes[many] <= by_bytes[few]:
-        # A busy machine: waiting for a core took longer than the bytes. They cost nothing visible.
-        return Link(alpha=by_bytes[many], beta=0.0)
-    return Link.through((few, by_bytes[few]), (many, by_bytes[many]))
+    return Link.fit(by_bytes)
 
 
 def estimated_seconds(

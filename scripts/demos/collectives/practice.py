@@ -58,6 +58,48 @@ def _refuse(function: Callable) -> Callable:
     return refuse
 
 
+def call_step(step: Callable, length: int, steps: int) -> dict:
+    """Call step(weights, gradient, momentum, learning_rate) so often on this rank.
+
+    weights and gradient have `length` numbers, a multiple of the ranks; momentum has the part that
+    belongs to this rank, at first zeros. The gradient is another one on each rank and in each step.
+
+    Returns: weights and momentum at the end, and calls, as `call_in_tiers`; expected: the weights
+    that one process gets from the mean gradients by SGD with momentum 0.9; expected_of_the_sum:
+    from their sums; without_momentum: from their means by plain SGD.
+    """
+    rank, world_size, rate = dist.get_rank(), dist.get_world_size(), 0.1
+    gradients = [
+        [vector_of(r, length, "float64") / 100 * (step + 1) ** r for r in range(world_size)]
+        for step in range(steps)
+    ]
+    means = [torch.stack(by_rank).mean(0) for by_rank in gradients]
+    first = torch.linspace(-1, 1, length, dtype=torch.float64)
+    weights, momentum = first.clone(), torch.zeros(length // world_size, dtype=torch.float64)
+    calls: list[tuple[str, str, int]] = []
+    with _replaced(lambda function: _watched(function, {}, calls)):
+        for by_rank in gradients:
+            step(weights, by_rank[rank].clone(), momentum, rate)
+    sums = [world_size * mean for mean in means]
+    return {
+        "weights": weights.tolist(),
+        "momentum": momentum.tolist(),
+        "calls": [name for name, *_ in calls],
+        "expected": _trained(first, means, rate, 0.9),
+        "expected_of_the_sum": _trained(first, sums, rate, 0.9),
+        "without_momentum": _trained(first, means, rate, 0.0),
+    }
+
+
+def _trained(weights: torch.Tensor, gradients: list, rate: float, momentum: float) -> list[float]:
+    """One process's weights. (torch.optim would load much that nothing here needs.)"""
+    weights, velocity = weights.clone(), torch.zeros_like(weights)
+    for gradient in gradients:
+        velocity = momentum * velocity + gradient
+        weights -= rate * velocity
+    return weights.tolist()
+
+
 def call_in_tiers(all_reduce: Callable, length: int, ranks_each: int) -> dict:
     """Run all_reduce(vector, intra_node, inter_node) as if `ranks_each` ranks were an instance.
 

@@ -1,62 +1,87 @@
 """Measure the two tiers of a job's network, intra-node and inter-node.
 
 Every function is called on all ranks. Which rank is on which instance: see placement.py.
+
+A message is timed as what it is in a ring: a step of ring.all_gather, in a closed loop. A rank
+begins to receive, sends, waits for what comes, and only then sends again.
 """
+
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
 
-from collectives import wire
+from collectives import ring
 from collectives.placement import equal_instances, instance_of
-from collectives.timing import in_turns, there_and_back
+from collectives.timing import algorithm_of, in_turns
 
 TIERS = ("intra_node", "inter_node")
+NETWORK_CARDS = Path("/proc/net/dev")  # Linux: bytes and packets of each card, see proc(5)
+
+SHORT = 65536  # bytes
+CALLS_OF_SHORT = 20  # in a block
+
+Key = tuple[str, int, int]  # tier, pairs, bytes of a message
 
 
-def message_seconds(
-    tier: str, pairs: int, n_bytes: int, calls: int, blocks: int
-) -> list[float] | None:
-    """Seconds of one message one way, by block: those of the slowest rank.
+def message_seconds(sizes: list[int], calls: int, blocks: int) -> dict[Key, list[float]]:
+    """Seconds of one message, by block: those of the slowest rank.
 
     Args:
-        tier: "intra_node": from a rank to the next one of its instance. "inter_node": from a rank
-            to the one with the same local_rank on the next instance.
-        pairs: 1: a single message, there and back; half of it is given, all else is silent.
-            The number of ranks per instance: every rank sends one at the same time, as in a ring.
-        n_bytes: of one message.
-        calls, blocks: how many calls a block has, and how many blocks there are.
+        sizes: bytes of a message.
+        calls, blocks: how many all-gathers of such messages a block has at least, and how many
+            blocks there are. Short messages get more calls: they are over sooner than the ranks
+            can begin together.
 
-    Returns None where the tier has no message: intra-node, if an instance has one rank;
-    inter-node, if there is one instance. A first call, which opens the connections, is not counted.
+    Returns a list for each (tier, pairs, bytes), all measured in rounds. tier: "intra_node": among
+    the ranks of each instance. "inter_node": among those that have the same local_rank, one on
+    each instance. A tier without messages is left out. pairs: how many messages of the tier travel
+    at once on each instance. 1: those of one pair of ranks, which pass a message to each other
+    (inter-node: of the ranks with local_rank 0), while all others are silent. Or the number of
+    ranks per instance: every rank passes a message on at the same time, as in a ring.
+
+    A first call, which opens the connections, is not counted.
     """
-    ranks_by_instance = equal_instances()
-    ring = _ring_for(tier, ranks_by_instance, dist.get_rank())
-    if len(ring) == 1:
+    functions, per_call = {}, {}
+    for key in [(tier, pairs, size) for tier in TIERS for pairs in _pairs(tier) for size in sizes]:
+        function, steps = _passes(*key)
+        repeats = max(calls, CALLS_OF_SHORT if key[-1] < SHORT else 1)
+        functions[key] = _repeated(function, repeats)
+        per_call[key] = repeats * steps
+    seconds = in_turns(functions, 1, blocks)
+    return {
+        key: [value / per_call[key] for value in slowest(values)] for key, values in seconds.items()
+    }
+
+
+def card_bytes(algorithm: str, n_bytes: int) -> list[tuple[int, int]] | None:
+    """What the network cards counted in one all-reduce of n_bytes: (sent, received), by rank.
+
+    With the packets' headers and acknowledgements. None where the system keeps no such counts
+    (/proc/net/dev of Linux). What opens a connection is counted, too: reduce something before.
+    """
+    if not NETWORK_CARDS.is_file():
         return None
-    if pairs not in (1, len(ranks_by_instance[0])):
-        raise ValueError(
-            f"{pairs} pairs: 1 or {len(ranks_by_instance[0])}, the ranks of an instance."
-        )
-    outgoing, incoming = torch.zeros(2, n_bytes, dtype=torch.uint8)
-    if pairs == 1:
-        first, second = _ring_for(tier, ranks_by_instance, 0)[:2]
+    tensor = torch.zeros(n_bytes // 4)
+    dist.barrier()
+    before = _counted()
+    algorithm_of(algorithm)(tensor)
+    dist.barrier()
+    passed = torch.tensor([now - then for now, then in zip(_counted(), before, strict=True)])
+    by_rank = [torch.zeros_like(passed) for _ in range(dist.get_world_size())]
+    dist.all_gather(by_rank, passed)
+    return [(int(sent), int(received)) for sent, received in by_rank]
 
-        def ping_pong() -> None:
-            there_and_back(first, second, outgoing, incoming)
 
-        round_trips = in_turns({tier: ping_pong}, calls, blocks)[tier]
-        return slowest([seconds / 2 for seconds in round_trips])
-    rank, order = wire.place_in(ring)
-    to, source = order[(rank + 1) % len(order)], order[rank - 1]
-
-    def in_a_row() -> None:
-        """As a ring sends them: all receives begin first."""
-        receives = [wire.begin_to_receive(incoming, source) for _ in range(calls)]
-        for receive in receives:
-            wire.send(outgoing, to)
-            receive.wait()
-
-    return slowest([seconds / calls for seconds in in_turns({tier: in_a_row}, 1, blocks)[tier]])
+def _counted() -> tuple[int, int]:
+    """(sent, received) of all cards of this process's network so far, without the loopback."""
+    sent = received = 0
+    for line in NETWORK_CARDS.read_text().splitlines()[2:]:
+        name, numbers = line.split(":")
+        if name.strip() != "lo":
+            columns = numbers.split()
+            received, sent = received + int(columns[0]), sent + int(columns[8])
+    return sent, received
 
 
 def slowest(seconds: list[float]) -> list[float]:
@@ -64,6 +89,36 @@ def slowest(seconds: list[float]) -> list[float]:
     values = torch.tensor(seconds, dtype=torch.float64)
     dist.all_reduce(values, dist.ReduceOp.MAX)
     return values.tolist()
+
+
+def _pairs(tier: str) -> list[int]:
+    """The numbers of pairs that can be measured; none where the tier has no message."""
+    ranks_by_instance = equal_instances()
+    if len(_ring_for(tier, ranks_by_instance, dist.get_rank())) == 1:
+        return []
+    return sorted({1, len(ranks_by_instance[0])})
+
+
+def _passes(tier: str, pairs: int, n_bytes: int):
+    """A function that passes messages on around this rank's ring; and its number of steps."""
+    ranks_by_instance, rank = equal_instances(), dist.get_rank()
+    order = _ring_for(tier, ranks_by_instance, rank)
+    if tier == "intra_node" and pairs == 1:
+        order = order[:2]
+    # With one pair, only the first rank of each instance sends to another instance.
+    silent = pairs == 1 and tier == "inter_node" and rank != instance_of(rank, ranks_by_instance)[0]
+    if silent or rank not in order:
+        return lambda: None, len(order) - 1
+    chunks = torch.zeros(len(order) * n_bytes, dtype=torch.uint8)
+    return lambda: ring.all_gather(chunks, order=order), len(order) - 1
+
+
+def _repeated(function, times: int):
+    def repeat() -> None:
+        for _ in range(times):
+            function()
+
+    return repeat
 
 
 def _ring_for(tier: str, ranks_by_instance: list[list[int]], rank: int) -> list[int]:

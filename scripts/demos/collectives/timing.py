@@ -6,6 +6,7 @@ block: a machine that is busy for a while is then busy for all of them.
 """
 
 import importlib
+import random
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -17,6 +18,7 @@ import torch.distributed as dist
 from collectives import wire
 
 ALGORITHMS = ("gloo", "naive", "tree", "ring", "interleaved_ring", "hierarchical", "herring")
+AGAIN = " again"  # after a name: the same, measured a second time in each round
 
 
 def interleaved_seconds(
@@ -25,17 +27,13 @@ def interleaved_seconds(
     """Seconds of one call of each, by block, on this rank.
 
     Args:
-        names: "one way": a message from rank 0 to rank 1, the others idle. "all at once": a
-            message from every rank to the next. An algorithm: an all-reduce of float32.
-        n_bytes: of a message, or of the tensor that is reduced.
+        names: of all-reduces of float32; "ring again" is a second measurement of "ring".
+        n_bytes: of the tensor that is reduced.
         calls, blocks: how many calls a block has, and how many blocks there are.
 
     A first call of each, which opens the connections, is not counted.
     """
-    seconds = in_turns({name: _function(name, n_bytes) for name in names}, calls, blocks)
-    if "one way" in seconds:  # there and back was timed
-        seconds["one way"] = [round_trip / 2 for round_trip in seconds["one way"]]
-    return seconds
+    return in_turns({name: _function(name, n_bytes) for name in names}, calls, blocks)
 
 
 Key = TypeVar("Key")
@@ -44,16 +42,19 @@ Key = TypeVar("Key")
 def in_turns(
     functions: dict[Key, Callable[[], object]], calls: int, blocks: int, warm_up: int = 1
 ) -> dict[Key, list[float]]:
-    """Seconds of one call of each function, by block, on this rank: A B C, A B C, and so on.
+    """Seconds of one call of each function, by block, on this rank: A B C, B C A, and so on.
 
-    calls: in a block, which all ranks begin together. warm_up: calls of each before, not counted.
+    calls: in a block, which all ranks begin together. Each round has an order of its own, random
+    and the same on all ranks. warm_up: calls of each before, not counted.
     """
     for _ in range(warm_up):
         for function in functions.values():
             function()
     seconds: dict[Key, list[float]] = {key: [] for key in functions}
-    for _ in range(blocks):
-        for key, function in functions.items():
+    for block in range(blocks):
+        order = list(functions.items())
+        random.Random(block).shuffle(order)
+        for key, function in order:
             dist.barrier()
             began = time.perf_counter()
             for _ in range(calls):
@@ -62,16 +63,6 @@ def in_turns(
                 torch.cuda.synchronize()
             seconds[key].append((time.perf_counter() - began) / calls)
     return seconds
-
-
-def there_and_back(first: int, second: int, outgoing, incoming) -> None:
-    """A message from rank `first` to rank `second`, and one back. Other ranks do nothing."""
-    if dist.get_rank() == first:
-        wire.send(outgoing, second)
-        wire.receive(incoming, second)
-    elif dist.get_rank() == second:
-        wire.receive(incoming, first)
-        wire.send(outgoing, first)
 
 
 def count_traffic(algorithm: str, n_bytes: int, world_size: int) -> dict[str, int] | None:
@@ -100,21 +91,12 @@ def different_elements(algorithm: str, length: int) -> int:
 
 def algorithm_of(name: str) -> Callable:
     """The all_reduce of the file `name` in this folder, or torch's own for "gloo"."""
+    name = name.removesuffix(AGAIN)
     if name == "gloo":
         return dist.all_reduce
     return importlib.import_module(f"collectives.{name}").all_reduce
 
 
 def _function(name: str, n_bytes: int) -> Callable[[], None]:
-    rank, world_size = dist.get_rank(), dist.get_world_size()
-    outgoing, incoming = torch.zeros(2, n_bytes, dtype=torch.uint8)
-
-    def pass_on() -> None:
-        wire.exchange(outgoing, (rank + 1) % world_size, incoming, (rank - 1) % world_size)
-
-    if name == "one way":
-        return lambda: there_and_back(0, 1, outgoing, incoming)
-    if name == "all at once":
-        return pass_on
     all_reduce, tensor = algorithm_of(name), torch.zeros(n_bytes // 4)
     return lambda: all_reduce(tensor)

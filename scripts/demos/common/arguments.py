@@ -31,6 +31,16 @@ def number(kind, minimum, exclusive=False):
     return parse
 
 
+def list_of(kind, name: str):
+    """Return an argparse type: values of `kind` with commas between, each once, as a list."""
+
+    def parse(text: str) -> list:
+        return list(dict.fromkeys(kind(word.strip()) for word in text.split(",")))
+
+    parse.__name__ = name  # argparse says "invalid sizes value"
+    return parse
+
+
 def folder(text: str) -> Path:
     """An argparse type: a folder to write into, which need not be there yet."""
     path = Path(text)

@@ -1,5 +1,7 @@
 """Plausible wrong answers to the exercises of lesson 02, and what each must be told."""
 
+import math
+
 
 def no_modulo(rank, step, world_size):
     return rank - step - 1, rank - step - 2
@@ -75,28 +77,38 @@ def with_the_library(vector):
     return torch.stack(rows)
 
 
-def one_half(n_bytes, world_size, alpha, beta):
-    return (world_size - 1) * (alpha + beta * n_bytes / world_size)
+def _step(name, n, n_bytes, compute, alpha, beta):
+    steps = 2 * (n - 1) if name != "tree" else 2 * math.ceil(math.log2(n))
+    return compute / n + steps * (alpha + beta * (n_bytes / n if name == "ring" else n_bytes))
 
 
-def whole_tensors(n_bytes, world_size, alpha, beta):
-    return 2 * (world_size - 1) * (alpha + beta * n_bytes)
+def _least(cost, n_bytes, compute, alpha, beta, most, names=("naive", "tree", "ring")):
+    choices = [(name, n) for name in names for n in range(2, most + 1)]
+    return min(choices, key=lambda choice: cost(*choice, n_bytes, compute, alpha, beta))
 
 
-def a_step_too_many(n_bytes, world_size, alpha, beta):
-    return 2 * world_size * (alpha + beta * n_bytes / world_size)
+def always_a_ring(*case):
+    return _least(_step, *case, names=("ring",))
 
 
-def alpha_once(n_bytes, world_size, alpha, beta):
-    return alpha + 2 * (world_size - 1) * beta * n_bytes / world_size
+def as_many_as_there_are(n_bytes, compute, alpha, beta, most):
+    return "ring", most
 
 
-def whole_bytes(n_bytes, world_size, alpha, beta):
-    return 2 * (world_size - 1) * (alpha + beta * -(-n_bytes // world_size))
+def never_alone(*case):
+    return _least(_step, *case)
 
 
-def drops_the_rest(n_bytes, world_size, alpha, beta):
-    return 2 * (world_size - 1) * (alpha + beta * (n_bytes // world_size))
+def forgets_to_compute(n_bytes, compute, alpha, beta, most):
+    return _least(_step, n_bytes, 0, alpha, beta, most)
+
+
+def alone(n_bytes, compute, alpha, beta, most):
+    return "none", 1
+
+
+def only_the_ranks(n_bytes, compute, alpha, beta, most):
+    return 4
 
 
 def by_its_other_name(vector):
@@ -129,11 +141,47 @@ def objects(vector):
     return torch.stack([row for [row] in rows])
 
 
-def upside_down(n_bytes, world_size, alpha, beta):
-    return 2 * (world_size - 1) * (alpha + n_bytes / world_size / (beta or 1))
+def with_all_reduce(weights, gradient, momentum, learning_rate):
+    import torch.distributed as dist
+
+    rank, n = dist.get_rank(), dist.get_world_size()
+    dist.all_reduce(gradient)
+    momentum.mul_(0.9).add_(gradient.chunk(n)[rank] / n)
+    parts = list(weights.chunk(n))
+    parts[rank].sub_(learning_rate * momentum)
+    dist.all_gather(parts, parts[rank].clone())
 
 
-RIGHT = {"02.3": [whole_bytes]}
+def halves(weights, gradient, momentum, learning_rate, *, mean=True, memory=0.9, gather=True):
+    import torch
+    import torch.distributed as dist
+
+    rank, n = dist.get_rank(), dist.get_world_size()
+    summed = torch.empty_like(momentum)
+    dist.reduce_scatter(summed, list(gradient.chunk(n)))
+    momentum.mul_(memory).add_(summed / n if mean else summed)
+    parts = list(weights.chunk(n))
+    parts[rank].sub_(learning_rate * momentum)
+    if gather:
+        dist.all_gather(parts, parts[rank].clone())
+
+
+def the_sum(*step):
+    halves(*step, mean=False)
+
+
+def without_momentum(*step):
+    halves(*step, memory=0)
+
+
+def without_all_gather(*step):
+    halves(*step, gather=False)
+
+
+def anothers_part(weights, gradient, momentum, learning_rate):
+    halves(weights.flip(0), gradient, momentum, learning_rate)
+
+
 WRONG = {
     "02.1": [
         (no_modulo, r"there is no chunk -\d.* Use % world_size"),
@@ -154,11 +202,18 @@ WRONG = {
         (sends_first, "wait for each other forever.* dist.isend"),
     ],
     "02.3": [
-        (one_half, "is one half"),
-        (whole_tensors, "is the naive way"),
-        (a_step_too_many, "a step too many in each half"),
-        (alpha_once, "pays alpha once"),
-        (drops_the_rest, "divide with /"),
-        (upside_down, "count the steps"),
+        (always_a_ring, "Count the tree's steps|Try every algorithm"),
+        (as_many_as_there_are, "try every number|compare with it"),
+        (never_alone, "sends nothing: compare with it, too"),
+        (forgets_to_compute, "add compute / ranks"),
+        (alone, "divide compute by the ranks"),
+        (only_the_ranks, "is no answer"),
+    ],
+    "02.4": [
+        (with_all_reduce, "calls all_reduce. Use the two halves"),
+        (the_sum, "times too far: a reduce-scatter adds"),
+        (without_momentum, "trains without momentum"),
+        (without_all_gather, "an all-gather of the weights is missing"),
+        (anothers_part, "has other weights than one process"),
     ],
 }

@@ -1,25 +1,37 @@
 """Plausible wrong answers to the exercises of lesson 03, and what each must be told."""
 
-import copy
+
+def right_rates(compute, transfer, **other):
+    n, slowest = len(compute), max(compute)
+    return {
+        "sync": n / (slowest + 2 * n * transfer),
+        "async": min(sum(1 / (seconds + 2 * transfer) for seconds in compute), 1 / transfer),
+        "ring": n / (slowest + 2 * (n - 1) / n * transfer),
+    } | other
 
 
-def rename_in_place(tf_config):
-    tf_config["cluster"]["chief"] = tf_config["cluster"].pop("master")
-    tf_config["task"]["type"] = tf_config["task"]["type"].replace("master", "chief")
-    return tf_config
+def waits_for_the_mean(compute, transfer):
+    n = len(compute)
+    sync = n / (sum(compute) / n + 2 * n * transfer)
+    return right_rates(compute, transfer, sync=sync)
 
 
-def renamed(tf_config, **task):
-    """The cluster alone is renamed; the task is what `task` says, or what it was."""
-    config = copy.deepcopy(tf_config)
-    config["cluster"]["chief"] = config["cluster"].pop("master")
-    return config | {"task": task or config["task"]}
+def links_of_their_own(compute, transfer):
+    return right_rates(compute, transfer, sync=len(compute) / (max(compute) + 2 * transfer))
 
 
-def keep_the_master(tf_config):
-    config = copy.deepcopy(tf_config)
-    config["cluster"]["chief"] = config["cluster"].get("master")
-    return config
+def without_a_bound(compute, transfer):
+    rates = right_rates(compute, transfer)
+    return rates | {"async": sum(1 / (seconds + 2 * transfer) for seconds in compute)}
+
+
+def whole_messages(compute, transfer):
+    n = len(compute)
+    return right_rates(compute, transfer, ring=n / (max(compute) + 2 * (n - 1) * transfer))
+
+
+def only_the_best(compute, transfer):
+    return max(right_rates(compute, transfer).values())
 
 
 def one_way(parameters, workers, servers):
@@ -42,41 +54,69 @@ def one_connection_each(parameters, workers, servers):
     return 8 * -(-parameters // servers) * workers, workers + servers
 
 
-def serve_the_mean(weights, messages, learning_rate):
-    gradients = [message[2] for message in messages if message[0] == "push"]
-    return weights - learning_rate * sum(gradients) / len(gradients), [0] * len(gradients)
+def serve_async(server, workers, steps, s):
+    for worker in workers:
+        server.send_weights(worker)
+    for _ in range(steps * len(workers)):
+        worker, gradient = server.receive_gradient()
+        server.apply(gradient)
+        server.send_weights(worker)
 
 
-def count_the_update_too(weights, messages, learning_rate):
-    updates, pulled, staleness = 0, {}, []
-    for kind, worker, *gradient in messages:
-        if kind == "pull":
-            pulled[worker] = updates
-        else:
-            weights -= learning_rate * gradient[0]
-            updates += 1
-            staleness.append(updates - pulled[worker])
-    return weights, staleness
+def serve_sync(server, workers, steps, s):
+    for worker in workers:
+        server.send_weights(worker)
+    for _ in range(steps):
+        for worker in workers:
+            server.apply(server.receive_gradient(worker)[1])
+        for worker in workers:
+            server.send_weights(worker)
 
 
-def since_anybodys_pull(weights, messages, learning_rate):
-    stale, staleness = 0, []
-    for kind, _, *gradient in messages:
-        if kind == "pull":
-            stale = 0
-        else:
-            staleness.append(stale)
-            weights -= learning_rate * gradient[0]
-            stale += 1
-    return weights, staleness
+def bounded(server, workers, steps, s, *, times=1, release=True):
+    pushed, waiting = dict.fromkeys(workers, 0), set()
+    for worker in workers:
+        server.send_weights(worker)
+    for _ in range(steps * len(workers)):
+        worker, gradient = server.receive_gradient()
+        server.apply(times * gradient)
+        pushed[worker] += 1
+        waiting.add(worker)
+        for waits in sorted(waiting) if release else [worker]:
+            if pushed[waits] - min(pushed.values()) <= s:
+                server.send_weights(waits)
+                waiting.remove(waits)
+    for worker in waiting:
+        server.send_weights(worker)
+
+
+def half_of_each(*served):
+    bounded(*served, times=0.5)
+
+
+def only_who_pushed(*served):
+    bounded(*served, release=False)
+
+
+def who_waits_is_forgotten(server, workers, steps, s):
+    pushed = dict.fromkeys(workers, 0)
+    for worker in workers:
+        server.send_weights(worker)
+    for _ in range(steps * len(workers)):
+        worker, gradient = server.receive_gradient()
+        server.apply(gradient)
+        pushed[worker] += 1
+        if pushed[worker] - min(pushed.values()) <= s:
+            server.send_weights(worker)
 
 
 WRONG = {
     "03.1": [
-        (rename_in_place, "deep copy"),
-        (renamed, "it must be 'chief'. The name is in two places"),
-        (lambda config: renamed(config, type="chief", index=0), "a worker stays a worker"),
-        (keep_the_master, "and no master"),
+        (waits_for_the_mean, "waits for the slowest worker, not for the mean"),
+        (links_of_their_own, "pass the server's link, one after the other"),
+        (without_a_bound, "at most 1 / transfer messages"),
+        (whole_messages, "1 / N of the weights"),
+        (only_the_best, "has not the keys"),
     ],
     "03.2": [
         (one_way, "one way"),
@@ -86,8 +126,10 @@ WRONG = {
         (one_connection_each, "each talks to each"),
     ],
     "03.3": [
-        (serve_the_mean, "averaged the gradients"),
-        (count_the_update_too, "count the update itself"),
-        (since_anybodys_pull, "a worker's pull and its own push"),
+        (serve_async, r"worker \d gets new weights although it is 2 steps ahead"),
+        (serve_sync, "waits all the same"),
+        (half_of_each, "apply each gradient once, whole"),
+        (only_who_pushed, "wait for each other forever.*may release others"),
+        (who_waits_is_forgotten, "wait for each other forever.*whoever still waits"),
     ],
 }

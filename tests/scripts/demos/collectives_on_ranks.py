@@ -168,9 +168,28 @@ def placement(per_instance):
         return instances(), order_of_hops(instances())
 
 
-def seconds(tier, pairs, per_instance):
-    """Timed messages of a tier."""
+def seconds(per_instance, sizes):
+    """Timed messages of both tiers."""
     from collectives.tiers import message_seconds
 
     with placed(per_instance):
-        return message_seconds(tier, pairs, 4000, 2, 3)
+        return message_seconds(sizes, 2, 3)
+
+
+def gathers_of_messages(per_instance, n_bytes):
+    """The tensors and orders with which ring.all_gather is called while messages are timed."""
+    from collectives import ring, tiers
+
+    whole, calls = ring.all_gather, set()
+
+    def all_gather(tensor, order):
+        calls.add((tensor.nbytes, tuple(order)))
+        whole(tensor, order=order)
+
+    ring.all_gather = all_gather
+    try:
+        with placed(per_instance):
+            tiers.message_seconds([n_bytes], 1, 1)
+    finally:
+        ring.all_gather = whole
+    return calls

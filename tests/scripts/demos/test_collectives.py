@@ -1,5 +1,6 @@
 """Our all-reduces give what torch's gives, and pass what they promise; so do DDP's hooks."""
 
+import itertools
 from collections import Counter
 
 import collectives_on_ranks as on_ranks
@@ -158,27 +159,39 @@ def test_a_tensor_with_gaps_is_refused(ranks, algorithm):
 
 
 def test_seconds_come_by_block(ranks):
-    names = ["one way", "all at once", *BY_RANK, *PLACED, "gloo"]
+    names = [*BY_RANK, *PLACED, "gloo", "ring again"]
     timer = "collectives.timing:interleaved_seconds"
-    for rank, seconds_by_name in enumerate(ranks.run(timer, names, 4000, 3, 2)):
+    for seconds_by_name in ranks.run(timer, names, 4000, 3, 2):
         assert list(seconds_by_name) == names and {
             len(seconds) for seconds in seconds_by_name.values()
         } == {2}
         timed = {name for name, seconds in seconds_by_name.items() if min(seconds) > 0}
-        assert timed >= set(names[1:]) and (rank > 1 or "one way" in timed)
+        assert timed == set(names)
 
 
-@pytest.mark.parametrize("tier", ("intra_node", "inter_node"))
-@pytest.mark.parametrize("pairs", (1, 3))
-def test_messages_are_timed_by_block_and_all_ranks_know_the_slowest(ranks, tier, pairs):
-    results = ranks.run(on_ranks.seconds, tier, pairs, 3)
-    assert len(results[0]) == 3 and min(results[0]) > 0
+def test_messages_are_timed_by_block_and_all_ranks_know_the_slowest(ranks):
+    results = ranks.run(on_ranks.seconds, RANKS // 2, [8, 4000])
+    both = ("intra_node", "inter_node")
+    pairs = sorted({1, RANKS // 2})
+    assert set(results[0]) == set(itertools.product(both, pairs, [8, 4000]))
+    assert all(len(blocks) == 3 and min(blocks) > 0 for blocks in results[0].values())
     assert results == [results[0]] * RANKS
 
 
+def test_a_message_is_timed_as_a_step_of_the_ring(ranks):
+    """One pair of each instance, then all its ranks; one ring across, then all."""
+    for rank, calls in enumerate(ranks.run(on_ranks.gathers_of_messages, RANKS // 2, 4000)):
+        each = RANKS // 2
+        first = rank - rank % each
+        here = tuple(range(first, first + each))
+        across = tuple(range(rank % each, RANKS, each))
+        rings = {here, across} | ({here[:2]} if rank in here[:2] else set())
+        assert calls == {(4000 * len(order), order) for order in rings}
+
+
 def test_a_tier_without_messages_has_no_seconds(ranks):
-    assert ranks.run(on_ranks.seconds, "inter_node", RANKS, RANKS) == [None] * RANKS
-    assert ranks.run(on_ranks.seconds, "intra_node", 1, 1) == [None] * RANKS
+    assert {key[0] for key in ranks.run(on_ranks.seconds, RANKS, [8])[0]} == {"intra_node"}
+    assert {key[0] for key in ranks.run(on_ranks.seconds, 1, [8])[0]} == {"inter_node"}
 
 
 # DDP's communication hooks, on the same ranks

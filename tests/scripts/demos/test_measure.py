@@ -5,6 +5,7 @@ Lessons 06 and 07 run the latter as jobs.
 
 import re
 import sys
+from pathlib import Path
 
 import measure_steps
 import pytest
@@ -84,3 +85,33 @@ def test_fusion_is_measured_with_it_or_without(run, tmp_path, threshold):
     assert all(record["seconds"] > 0 for record in records)
     fused = "MEMCPY_IN_FUSION_BUFFER" in (tmp_path / "trace").read_text()
     assert fused is (threshold == "")
+
+
+def test_a_servers_step_passes_what_the_formula_says(run):
+    flags = ["--workers", "1,2", "--bytes", "4000", "--rounds", "2"]
+    records = run(*mpirun(3), DEMOS / "measure_server.py", *flags).events("server")
+    assert sorted(record["workers"] for record in records) == [1, 1, 2, 2]
+    for record in records:  # the weights out and a gradient in, each with one number more
+        assert record["passed"] == record["workers"] * 2 * (4000 + 4)
+        assert record["step"] > 0 and record["ring"] > 0
+
+
+def test_a_server_without_enough_ranks_is_said(run):
+    flags = ["--workers", "4", "--bytes", "4000"]
+    done = run(*mpirun(2), DEMOS / "measure_server.py", *flags, check=False)
+    assert done.code != 0
+    assert "error: 2 ranks are a server and 1 workers, not 4" in done.stderr
+
+
+def test_messages_cards_and_a_second_measurement(run):
+    flags = ["--algorithms", "ring,ring again", "--bytes", "4000", "--blocks", "2"]
+    flags += ["--link-bytes", "8,4000", "--card-bytes", "4000"]
+    environment = {"LOCAL_WORLD_SIZE": "1", "MASTER_PORT": free_port(), "OMP_NUM_THREADS": "1"}
+    done = run(*mpirun(2), DEMOS / "measure_all_reduce.py", *flags, **environment)
+    assert [record["bytes"] for record in done.events("link")] == [8, 4000]
+    assert [r["algorithm"] for r in done.events("all_reduce")] == ["ring", "ring again"]
+    timed = done.events("link") + done.events("all_reduce")
+    assert all(len(r["seconds"]) == 2 and min(r["seconds"]) > 0 for r in timed)
+    if Path("/proc/net/dev").exists():
+        (cards,) = [r for r in done.events("cards") if r["algorithm"] == "ring"]
+        assert len(cards["sent"]) == len(cards["received"]) == 2

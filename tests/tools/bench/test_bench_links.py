@@ -25,7 +25,7 @@ class Jobs:
         lines = ["no record", '{"event": broken']
         for tier, alpha, rate in [("intra_node", 1e-4, 8e9), ("inter_node", 1e-3, 200e6)]:
             for pairs in (1, 4):
-                for size in (8, 2**20):
+                for size in (8, 2**16, 2**20):
                     seconds = [alpha + pairs * 8 * size / rate] * 3
                     lines.append(line("link", tier=tier, pairs=pairs, bytes=size, seconds=seconds))
         for algorithm, seconds in [("gloo", 0.7), ("hierarchical", 0.4)]:

@@ -214,7 +214,7 @@ def test_quotas_are_those_of_all_seats_at_once():
     seat, twenty = quotas.needed(1), quotas.needed(20, notebooks=True)
     assert all(twenty[name] == 20 * count for name, count in seat.items())
     assert twenty["ml.m5.xlarge for notebook instance usage"] == 20
-    assert seat["Number of instances across all training jobs"] == 4
+    assert seat["Number of instances across all training jobs"] == 5
     assert seat["ml.m5.large for endpoint usage"] == 1
 
 

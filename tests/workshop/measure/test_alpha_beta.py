@@ -13,19 +13,41 @@ sizes = st.integers(1, 40)
 LINK = Link(alpha=50e-6, beta=1e-9)
 
 
-@given(alpha=st.floats(1e-7, 1), beta=st.floats(1e-12, 1e-6))
-def test_two_points_give_alpha_and_beta_back(alpha, beta):
+@given(alpha=st.floats(1e-6, 1), beta=st.floats(1e-12, 1e-6))
+def test_a_fit_gives_alpha_and_beta_back(alpha, beta):
     true = Link(alpha, beta)
-    link = Link.through((8, true.seconds(8)), (10**8, true.seconds(10**8)))
+    link = Link.fit({n_bytes: true.seconds(n_bytes) for n_bytes in (8, 65_536, 10**6, 10**9)})
     assert link.alpha == pytest.approx(alpha, rel=1e-3)
-    assert link.beta == pytest.approx(beta, rel=1e-3, abs=alpha * 1e-14)
+    assert link.beta == pytest.approx(beta, rel=1e-3)
 
 
-def test_points_that_make_no_line_are_refused():
-    with pytest.raises(ValueError, match="the first must be the smaller"):
-        Link.through((100, 1e-3), (8, 2e-3))
-    with pytest.raises(ValueError, match=r"must take longer.*Measure again"):
-        Link.through((8, 2e-3), (100, 1e-3))
+def test_a_fit_weighs_each_message_by_what_it_takes():
+    """1 % more for the longest message moves the line less than 2 % anywhere."""
+    disturbed = {8: 50e-6, 65_536: LINK.seconds(65_536), 10**7: 1.01 * LINK.seconds(10**7)}
+    link = Link.fit(disturbed)
+    for n_bytes, seconds in disturbed.items():
+        assert link.seconds(n_bytes) == pytest.approx(seconds, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("seconds_by_bytes", "expected"),
+    [
+        ({8: 2e-3, 1000: 1e-3, 2000: 1.1e-3}, {"beta": 0.0}),  # waits for a core dominate
+        ({1000: 1e-6, 2000: 4e-6, 4000: 9e-6}, {"alpha": 0.0}),
+    ],
+)
+def test_neither_number_is_below_zero(seconds_by_bytes, expected):
+    link = Link.fit(seconds_by_bytes)
+    assert min(link.alpha, link.beta) == 0 < max(link.alpha, link.beta)
+    for name, value in expected.items():
+        assert getattr(link, name) == value
+
+
+def test_too_little_to_fit_is_refused():
+    with pytest.raises(ValueError, match=r"2 sizes .* three or more"):
+        Link.fit({8: 1e-3, 100: 2e-3})
+    with pytest.raises(ValueError, match="takes some time"):
+        Link.fit({8: 0.0, 100: 2e-3, 1000: 3e-3})
 
 
 @given(n_bytes=st.floats(0, 1e9), world_size=sizes)

@@ -175,22 +175,15 @@ def test_measured_lines_give_the_links_back(algorithm, instances, ranks_per_inst
     assert estimated_seconds(algorithm, 1e6, links=tiers, **kind) == pytest.approx(true)
 
 
-def test_on_a_busy_machine_a_small_message_may_take_longer_than_a_large_one():
-    """It waited for a core. What the bytes cost cannot be seen then; nothing is made up."""
-    busy = [line("intra_node", 1, 8, 10e-3), line("intra_node", 1, 1_000_000, 8e-3)]
-    tiers = HierarchicalLinks.from_measurements(busy)
-    assert tiers.intra_node.alone == Link(alpha=8e-3, beta=0.0)
-    assert estimated_seconds("ring", 1e6, 2, tiers) == pytest.approx(2 * 8e-3)
-
-
 def test_lines_that_say_too_little_are_refused():
     with pytest.raises(ValueError, match=r"no record .*measure_all_reduce.py"):
         HierarchicalLinks.from_measurements([{"event": "all_reduce"}])
-    with pytest.raises(ValueError, match="only messages of 8 bytes were measured"):
-        HierarchicalLinks.from_measurements([line("intra_node", 1, 8, 1e-3)])
+    with pytest.raises(ValueError, match="messages of 2 sizes were measured"):
+        two = [line("intra_node", 1, size, 1e-3) for size in (8, 1000)]
+        HierarchicalLinks.from_measurements(two)
     with pytest.raises(ValueError, match="'outside' is not known"):
         HierarchicalLinks.from_measurements([line("outside", 1, 8, 1e-3)])
-    intra_node = [line("intra_node", 1, 8, 1e-3), line("intra_node", 1, 80, 2e-3)]
+    intra_node = [line("intra_node", 1, size, size / 8e3) for size in (8, 80, 800)]
     one_instance = HierarchicalLinks.from_measurements(intra_node)
     assert estimated_seconds("ring", 80, 4, one_instance) > 0
     with pytest.raises(ValueError, match="travels between instances, and no link there"):
