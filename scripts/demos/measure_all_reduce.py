@@ -7,11 +7,12 @@ distribution={"mpi": {"enabled": True, "processes_per_host": 4}}. Rank 0 prints 
 
     {"event": "placement", "instances": 2, "ranks_per_instance": 4}
     {"event": "link", "tier": "inter_node", "pairs": 4, "bytes": 1048576, "seconds": [...]}
+    {"event": "add", "bytes": 1048576, "seconds": [...]}
     {"event": "all_reduce", "algorithm": "ring", "bytes": 8388608, "seconds": [...]}
 
 seconds: of one call, by block, on the slowest rank. A link line is one message, timed as a step of
 a ring. With 1 pair nothing else moves on an instance; with more, so many of its ranks send at the
-same time. An
+same time. An add line: every rank adds so many bytes of float32, all at the same time. An
 algorithm that does not give what torch's all-reduce gives is not measured: the script fails.
 """
 
@@ -27,11 +28,14 @@ from common.ranks_torch import cleanup, init_distributed
 from common.report import emit
 
 ODD_LENGTH = 1001  # elements, in the comparison with torch's own
+ADDED = 2**20  # bytes
+ADDITIONS = 20  # in a row: the ranks do not begin to the microsecond
 
 
 def arguments() -> argparse.Namespace:
     """Read the flags; lists are written with commas."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    # "gloo again": the same a second time, as a measure of the noise.
     every = "gloo,ring,interleaved_ring,hierarchical"
     add_flag(parser, "--algorithms", type=_list_of(_algorithm, "names"), default=every)
     sizes, count = _list_of(_size, "sizes"), number(int, 1)
@@ -58,6 +62,7 @@ def main() -> None:
     for algorithm in args.algorithms:
         check(algorithm)
     measure_links(args)
+    measure_adding(args)
     measure_all_reduces(args)
     cleanup()
 
@@ -67,6 +72,13 @@ def measure_links(args: argparse.Namespace) -> None:
     measured = tiers.message_seconds(args.link_bytes, args.calls, args.blocks)
     for (tier, pairs, n_bytes), seconds in measured.items():
         say(event="link", tier=tier, pairs=pairs, bytes=n_bytes, seconds=seconds)
+
+
+def measure_adding(args: argparse.Namespace) -> None:
+    """Print a line: how long adding takes while all ranks add."""
+    sums, arrived = torch.zeros(2, ADDED // 4)
+    seconds = timing.in_turns({"add": lambda: sums.add_(arrived)}, ADDITIONS, args.blocks)["add"]
+    say(event="add", bytes=ADDED, seconds=tiers.slowest(seconds))
 
 
 def measure_all_reduces(args: argparse.Namespace) -> None:
@@ -108,7 +120,7 @@ def _list_of(kind, name: str):
 
 
 def _algorithm(name: str) -> str:
-    if name not in timing.ALGORITHMS:
+    if name.removesuffix(timing.AGAIN) not in timing.ALGORITHMS:
         known = ", ".join(timing.ALGORITHMS)
         raise argparse.ArgumentTypeError(f"no algorithm {name!r}; there are {known}")
     return name

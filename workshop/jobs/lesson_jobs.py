@@ -252,7 +252,7 @@ def _lesson_07(lesson) -> Iterator[LessonJob]:
         "demos/measure_all_reduce.py",
         2,
         hyperparameters={
-            "algorithms": "gloo,ring,interleaved_ring,hierarchical,herring",
+            "algorithms": "gloo,ring,interleaved_ring,hierarchical,mini_herring",
             "bytes": lesson.megabytes * 1_000_000,
             "blocks": lesson.blocks,
         },

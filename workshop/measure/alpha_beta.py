@@ -36,6 +36,7 @@ from workshop.measure.all_reduces import (
     Message,
     Placement,
     Steps,
+    bytes_added,
     bytes_by_instance,
     steps,
 )
@@ -74,7 +75,7 @@ class Link:
 
 
 def _line(of_alpha: np.ndarray, of_beta: np.ndarray) -> tuple[float, float]:
-    """The alpha and beta, none below 0, for which alpha · of_alpha + beta · of_beta is nearest 1."""
+    """alpha and beta, none below 0, for which alpha · of_alpha + beta · of_beta is nearest 1."""
     terms = np.column_stack([of_alpha, of_beta])
     alpha, beta = map(float, np.linalg.lstsq(terms, np.ones(len(terms)), rcond=None)[0])
     if alpha < 0:  # a line through zero
@@ -88,18 +89,21 @@ def _line(of_alpha: np.ndarray, of_beta: np.ndarray) -> tuple[float, float]:
 class SharedLinks:
     """Links that get slower when several work at the same time, as on one machine's cores.
 
-    alone: one message travels. busy: `at_once` messages travel. Between the two, and beyond
+    alone: `fewest` messages travel. busy: `at_once` messages travel. Between the two, and above
     them, a straight line.
     """
 
     alone: Link
     busy: Link
     at_once: int
+    fewest: int = 1
 
     def seconds(self, n_bytes: float, messages: int) -> float:
         """How long `messages` messages of n_bytes take, sent at the same time."""
         alone, busy = self.alone.seconds(n_bytes), self.busy.seconds(n_bytes)
-        share = (messages - 1) / (self.at_once - 1) if self.at_once > 1 else 0.0
+        if self.at_once == self.fewest:
+            return alone
+        share = max(0.0, (messages - self.fewest) / (self.at_once - self.fewest))
         return alone + share * (busy - alone)
 
 
@@ -109,14 +113,17 @@ class HierarchicalLinks:
 
     intra_node: shared by the messages of one instance. inter_node: an instance's one link to the
     network, shared by the messages that leave it; and by those that enter it, apart from the
-    first. None: not known, because nothing was measured there.
+    first. None: not known, because nothing was measured there. machine: shared by all messages,
+    where all instances live on one machine's cores. adding: seconds per byte that a rank adds.
     """
 
     intra_node: SharedLinks | None
     inter_node: SharedLinks | None
+    machine: SharedLinks | None = None
+    adding: float = 0.0
 
     def seconds(self, messages: list[Message], placement: Placement) -> float:
-        """How long one step takes: the two tiers work at the same time, the slower one counts.
+        """How long one step takes: all of them work at the same time, the slowest one counts.
 
         Raises ValueError if the step needs a tier that is not known.
         """
@@ -125,36 +132,60 @@ class HierarchicalLinks:
         seconds += [
             _tier_seconds(self.inter_node, group, "between instances") for group in crossing
         ]
+        if self.machine and messages:
+            seconds.append(_tier_seconds(self.machine, messages, "on this machine"))
         return max(seconds, default=0.0)
 
     @classmethod
-    def from_measurements(cls, records: Iterable[Mapping]) -> HierarchicalLinks:
+    def from_measurements(
+        cls, records: Iterable[Mapping], unlimited: Iterable[Mapping] = ()
+    ) -> HierarchicalLinks:
         """The tiers from the "link" records that scripts/demos/measure_all_reduce.py printed.
 
         records: such as a JobResult's `events`; those of other kinds are passed over. Each has
         tier ("intra_node" or "inter_node"), pairs (how many messages travelled at once in an
         instance, or left it), bytes (of each message) and seconds (each repeat's). A line is
-        fitted to the medians.
+        fitted to the medians. An "add" record gives the time of adding.
+
+        unlimited: the records of the same machine with unlimited links, "placement" among them:
+        what all messages together cost its cores. Leave it out where instances are machines.
 
         Raises ValueError if there is no such record, or fewer than three sizes.
         """
-        measured: dict[str, dict] = {
-            "intra_node": defaultdict(dict),
-            "inter_node": defaultdict(dict),
-        }
-        for record in records:
-            if record.get("event") != "link":
-                continue
-            if record["tier"] not in measured:
-                raise ValueError(f"Tier {record['tier']!r} is not known: intra_node or inter_node.")
-            median = statistics.median(record["seconds"])
-            measured[record["tier"]][int(record["pairs"])][int(record["bytes"])] = median
+        records, unlimited = list(records), list(unlimited)
+        measured, on_machine = _medians(records), _medians(unlimited)
         if not any(measured.values()):
             raise ValueError(
                 'There is no record {"event": "link", ...}: run measure_all_reduce.py of '
                 "scripts/demos."
             )
-        return cls(**{tier: _shared(tier, by_pairs) for tier, by_pairs in measured.items()})
+        instances = [record["instances"] for record in unlimited if "instances" in record]
+        all_at_once = {
+            instances[0] * pairs: by_bytes for pairs, by_bytes in on_machine["inter_node"].items()
+        }
+        added = [
+            statistics.median(record["seconds"]) / record["bytes"]
+            for record in records
+            if record.get("event") == "add"
+        ]
+        return cls(
+            **{tier: _shared(tier, by_pairs) for tier, by_pairs in measured.items()},
+            machine=_shared("inter_node", all_at_once),
+            adding=added[0] if added else 0.0,
+        )
+
+
+def _medians(records: list[Mapping]) -> dict[str, dict]:
+    """Median seconds by tier, pairs and bytes. Raises ValueError for a tier that is not known."""
+    measured: dict[str, dict] = {"intra_node": defaultdict(dict), "inter_node": defaultdict(dict)}
+    for record in records:
+        if record.get("event") != "link":
+            continue
+        if record["tier"] not in measured:
+            raise ValueError(f"Tier {record['tier']!r} is not known: intra_node or inter_node.")
+        median = statistics.median(record["seconds"])
+        measured[record["tier"]][int(record["pairs"])][int(record["bytes"])] = median
+    return measured
 
 
 def _by_placement(messages: list[Message], placement: Placement) -> tuple[list, list]:
@@ -182,7 +213,7 @@ def _shared(tier: str, by_pairs: dict[int, dict[int, float]]) -> SharedLinks | N
         return None
     fewest, most = min(by_pairs), max(by_pairs)
     alone, busy = (_link(tier, pairs, by_pairs[pairs]) for pairs in (fewest, most))
-    return SharedLinks(alone, busy, at_once=1 if fewest == most else most)
+    return SharedLinks(alone, busy, at_once=most, fewest=fewest)
 
 
 def _link(tier: str, pairs: int, by_bytes: dict[int, float]) -> Link:
@@ -211,7 +242,10 @@ def estimated_seconds(
     if algorithm == "hierarchical" and isinstance(links, HierarchicalLinks):
         return hierarchical_spans(n_bytes, ranks_per_instance, instances, links)[-1].end
     messages = steps(algorithm, n_bytes, ranks_per_instance, instances)
-    return sum(_seconds_by_step(messages, links, placement))
+    seconds = sum(_seconds_by_step(messages, links, placement))
+    if isinstance(links, HierarchicalLinks):
+        seconds += links.adding * bytes_added(algorithm, n_bytes, ranks_per_instance, instances)
+    return seconds
 
 
 @dataclass(frozen=True)
@@ -246,8 +280,13 @@ def hierarchical_spans(
     messages = steps("hierarchical", n_bytes / count, ranks_per_instance, instances)
     seconds = _seconds_by_step(messages, links, placement)
     within = ranks_per_instance - 1  # steps of the reduce-scatter, and as many of the all-gather
-    scatter, gather = sum(seconds[:within]), sum(seconds[len(seconds) - within :])
-    cross = sum(seconds[within : len(seconds) - within])
+    added_within = links.adding * n_bytes / count * within / ranks_per_instance
+    added = links.adding * bytes_added(
+        "hierarchical", n_bytes / count, ranks_per_instance, instances
+    )
+    scatter = sum(seconds[:within]) + added_within
+    gather = sum(seconds[len(seconds) - within :])
+    cross = sum(seconds[within : len(seconds) - within]) + added - added_within
     spans: list[Span] = []
     within_end = network_end = 0.0
     for chunk in range(count):

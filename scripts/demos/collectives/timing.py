@@ -17,7 +17,8 @@ import torch.distributed as dist
 
 from collectives import wire
 
-ALGORITHMS = ("gloo", "naive", "tree", "ring", "interleaved_ring", "hierarchical", "herring")
+ALGORITHMS = ("gloo", "naive", "tree", "ring", "interleaved_ring", "hierarchical", "mini_herring")
+AGAIN = " again"  # after a name: the same a second time. What differs between the two is noise
 
 
 def interleaved_seconds(
@@ -104,6 +105,7 @@ def different_elements(algorithm: str, length: int) -> int:
 
 def algorithm_of(name: str) -> Callable:
     """The all_reduce of the file `name` in this folder, or torch's own for "gloo"."""
+    name = name.removesuffix(AGAIN)
     if name == "gloo":
         return dist.all_reduce
     return importlib.import_module(f"collectives.{name}").all_reduce

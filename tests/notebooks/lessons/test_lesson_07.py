@@ -14,7 +14,7 @@ def test_lesson_07(lesson_run):
     results = run.results
     assert results["bound"] == pytest.approx(1.5)
     medians = results["medians"]
-    assert set(medians) == {"gloo", "ring", "interleaved_ring", "hierarchical", "herring"}
+    assert set(medians) == {"gloo", "ring", "interleaved_ring", "hierarchical", "mini_herring"}
     # Of 4 MB, how many go over each link of 200 Mbit/s: what is over, busy cores took.
     for algorithm, part in {
         "ring": 1.5,

@@ -33,15 +33,17 @@ def test_the_kept_lines_are_enough_for_the_cost_model():
     tiers = HierarchicalLinks.from_measurements(events)
     assert tiers.intra_node and tiers.inter_node
     names = {event["algorithm"] for event in events if event["event"] == "all_reduce"}
-    assert names == {"gloo", "ring", "interleaved_ring", "hierarchical", "herring"}
+    assert names == {"gloo", "ring", "interleaved_ring", "hierarchical", "mini_herring"}
 
 
 def test_results_are_kept_and_read_again(tmp_path):
     results = {"narrowing": [{"name": "DDP"}], "alone": {"DDP": 0.1}, "placed": [], "more": 1}
     path = reference_results.keep(page(tmp_path, **results), tmp_path)
-    assert json.loads(path.read_text())["date"] == reference_results.load("06", tmp_path).date
+    assert (
+        json.loads(path.read_text())["date"] == reference_results.load("06", folder=tmp_path).date
+    )
     del results["more"]
-    assert reference_results.load("06", tmp_path).results == results
+    assert reference_results.load("06", folder=tmp_path).results == results
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def test_bytes_over_an_instances_link_by_formula(instances, ranks_per_instance):
     world_size = instances * ranks_per_instance
     flat, tiered = 2 * (world_size - 1) / world_size, 2 * (instances - 1) / instances
     expected = {"ring": flat, "interleaved_ring": ranks_per_instance * flat, "hierarchical": tiered}
-    expected |= {"gloo": flat, "herring": tiered}
+    expected |= {"gloo": flat, "mini_herring": tiered}
     for algorithm, loads in expected.items():
         actual = out_of_instances(algorithm, instances, ranks_per_instance)
         assert actual == pytest.approx(loads), algorithm
