@@ -55,12 +55,16 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
 
 
 @main.command("digits")
-@click.option("--out", type=PATH, default="data/digits", show_default=True, help="Folder to make.")
+@click.option("--out", type=PATH, help="Folder to make.  [default: data/digits, data/digits-SIZE]")
+@click.option("--size", type=click.IntRange(min=4), help="Pixels of a side.  [default: 8]")
 @click.option("--tfrecord", is_flag=True, help="TFRecord files, as of CIFAR-10, not .npz files.")
 @shards_option
 @quiet_option
 def _digits(tfrecord: bool, **options: Any) -> None:
-    """Handwritten digits, 8x8, bundled with scikit-learn: no network needed."""
+    """Handwritten digits, bundled with scikit-learn: no network needed.
+
+    They have 8x8 pixels; --size 28 resamples them to 28x28, for training steps worth dividing.
+    """
     digits.prepare(as_tfrecord=tfrecord, **_given(options))
 
 

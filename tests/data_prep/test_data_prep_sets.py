@@ -60,6 +60,20 @@ def test_digits_are_all_there_and_belong_to_their_labels(digits):
     assert made != true, "not shuffled"
 
 
+def test_digits_of_28_pixels_are_the_same_digits_resampled(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    main(["digits", "--size", "28"], standalone_mode=False)
+    (small, labels), (large, same) = data_prep.digits.load(), read(tmp_path / "data/digits-28/test")
+    assert large.shape == (360, 28, 28, 1) and large.dtype == np.uint8
+    assert (same == labels[-360:]).all()
+    # A mean of 3.5 x 3.5 pixels is one of the 8 x 8 again, but for what interpolation smooths.
+    means = large.reshape(360, 4, 7, 4, 7, 1).mean(axis=(2, 4)).ravel()
+    originals = small[-360:].reshape(360, 4, 2, 4, 2, 1).mean(axis=(2, 4)).ravel()
+    assert np.corrcoef(means, originals)[0, 1] > 0.99
+    result = CliRunner().invoke(main, ["digits", "--out", "data/digits-28"])
+    assert result.exit_code == 1 and "28 x 28 pixels, not 8 x 8" in result.output
+
+
 def test_digits_are_the_same_each_time_and_always_were(digits, tmp_path):
     """Lessons quote accuracies: the same picture must stay in the same file."""
     again = data_prep.digits.prepare(tmp_path / "again", quiet=True)

@@ -30,6 +30,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import nnls
 
 from workshop.measure.all_reduces import (
     HIERARCHICAL_CHUNK_BYTES,
@@ -54,35 +55,21 @@ class Link:
         return self.alpha + self.beta * n_bytes
 
     @classmethod
-    def fit(cls, seconds_by_bytes: Mapping[int, float]) -> Link:
-        """The link whose line fits measured messages best: {bytes: seconds}, three sizes or more.
+    def fit(cls, seconds: Mapping[int, float]) -> Link:
+        """The link that comes nearest to messages of three sizes or more.
 
-        Least squares of the relative errors: a microsecond matters for a short message, and not
-        for one that takes 50 ms. Neither alpha nor beta is below 0.
-
-        Raises ValueError for fewer than three sizes, and for seconds that are not above 0.
+        seconds: those of a message, by its bytes. Relative errors count, so that a message of 8
+        bytes weighs as much as one of a megabyte; neither alpha nor beta gets below 0.
+        Raises ValueError for fewer sizes, and for seconds that are not above 0.
         """
-        if len(seconds_by_bytes) < 3:
+        if len(seconds) < 3 or min(seconds.values()) <= 0:
             raise ValueError(
-                f"{len(seconds_by_bytes)} sizes of messages: a line through two always fits. "
-                "Measure three or more."
+                f"{dict(seconds)}: give the seconds, above 0, of messages of three sizes or more."
             )
-        sizes, seconds = np.array(list(seconds_by_bytes.items()), float).T
-        if not (seconds > 0).all():
-            raise ValueError(f"Each message takes some time: {list(seconds)} s were given.")
-        alpha, beta = _line(1 / seconds, sizes / seconds)
-        return cls(alpha, beta)
-
-
-def _line(of_alpha: np.ndarray, of_beta: np.ndarray) -> tuple[float, float]:
-    """alpha and beta, none below 0, for which alpha · of_alpha + beta · of_beta is nearest 1."""
-    terms = np.column_stack([of_alpha, of_beta])
-    alpha, beta = map(float, np.linalg.lstsq(terms, np.ones(len(terms)), rcond=None)[0])
-    if alpha < 0:  # a line through zero
-        alpha, beta = 0.0, float(of_beta.sum() / (of_beta @ of_beta))
-    if beta < 0:  # on a busy machine longer messages may be no slower
-        alpha, beta = float(of_alpha.sum() / (of_alpha @ of_alpha)), 0.0
-    return alpha, beta
+        sizes, times = (np.array(values, float) for values in zip(*seconds.items(), strict=True))
+        terms = np.stack([np.ones(len(sizes)), sizes], axis=1) / times[:, np.newaxis]
+        (alpha, beta), _ = nnls(terms, np.ones(len(sizes)))
+        return cls(float(alpha), float(beta))
 
 
 @dataclass(frozen=True)

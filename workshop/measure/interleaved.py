@@ -1,17 +1,21 @@
 """Interleaved timing: compare speeds fairly on a machine that is not yours alone.
 
 Two measurements minutes apart compare two moments of a machine that others use too. So what is
-compared is measured in rounds: A B C, A B C, and so on. Whatever disturbs the machine for a while
-then disturbs all of them.
+compared is measured in rounds, each in another order: A B C, C A B, and so on. Whatever disturbs
+the machine for a while then disturbs all of them. A ratio is taken within a round.
 
-    measured = interleave(seconds_of, {"A": 1, "B": 2}, repeats=5)    # a row for each round
-    summary(measured)                                                 # a row for each of A, B
+    settings = {"A": 1, "A again": 1, "B": 2}
+    measured = interleave(seconds_of, settings, repeats=7)    # a row for each round
+    by_round = ratios(measured, "A")                          # how many times as fast as A
+    verdict(by_round["B"], noise=by_round["A again"])         # "faster", "slower" or neither
 
 On ranks, `in_turns` of scripts/demos/collectives/timing.py does the same.
 """
 
 from __future__ import annotations
 
+import math
+import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -21,7 +25,7 @@ import pandas as pd
 def interleave(
     measure: Callable[[Any], float], settings: Mapping[str, Any], repeats: int
 ) -> pd.DataFrame:
-    """Measure each setting `repeats` times, in rounds.
+    """Measure each setting `repeats` times, in rounds of random order.
 
     Args:
         measure: called with a setting; returns a number.
@@ -31,9 +35,11 @@ def interleave(
     """
     if repeats < 1 or not settings:
         raise ValueError("Give at least one setting and one repeat.")
-    return pd.DataFrame(
-        {name: measure(setting) for name, setting in settings.items()} for _ in range(repeats)
-    )
+    rounds = []
+    for _ in range(repeats):
+        order = random.sample(list(settings), len(settings))
+        rounds.append({name: measure(settings[name]) for name in order})
+    return pd.DataFrame(rounds, columns=list(settings))
 
 
 def summary(measured: pd.DataFrame) -> pd.DataFrame:
@@ -41,3 +47,33 @@ def summary(measured: pd.DataFrame) -> pd.DataFrame:
     return measured.agg(["median", "min", "max"]).T.set_axis(
         ["median", "lowest", "highest"], axis=1
     )
+
+
+def ratios(measured: pd.DataFrame, base: str) -> pd.DataFrame:
+    """How many times as fast as `base` each other column is, round by round.
+
+    measured: seconds, a row for each round.
+    """
+    others = measured.columns.drop(base)
+    return measured[others].rdiv(measured[base], axis=0)
+
+
+def verdict(by_round: pd.Series, noise: pd.Series) -> str:
+    """ "faster" or "slower", or "no difference shown" where noise may be the reason.
+
+    Args:
+        by_round: how many times as fast, round by round.
+        noise: the same of two identical configurations (A/A).
+
+    A difference is shown if its median lies outside the range of `noise`, and if so many rounds
+    being on one side of 1 would happen by chance in at most 7 of 100 cases (a sign test, two-sided:
+    5 of 5, 6 of 6, 7 of 8 ...). So fewer than 5 rounds show nothing.
+    """
+    above = int((by_round > 1).sum())
+    rounds = len(by_round)
+    most = max(above, rounds - above)
+    chance = 2 * sum(math.comb(rounds, count) for count in range(most, rounds + 1)) / 2**rounds
+    median = by_round.median()
+    if chance > 0.07 or noise.min() <= median <= noise.max():
+        return "no difference shown"
+    return "faster" if median > 1 else "slower"

@@ -54,15 +54,18 @@ def test_a_wrong_algorithm_is_not_measured(run):
     assert done.events("all_reduce") == []
 
 
-def test_speeds_are_measured_in_rounds(run, digits):
-    flags = ["--library", "torch", "--batch-size", 32, "--steps", 2, "--rounds", 3]
-    done = run(
-        *mpirun(2), DEMOS / "compare_speeds.py", *map(str, flags), "--training", digits / "training"
-    )
-    records = done.events("speeds")
+@pytest.mark.parametrize(
+    "library", ["torch", pytest.param("tensorflow", marks=pytest.mark.horovod)]
+)
+def test_scaling_is_measured_in_rounds(run, digits, library):
+    flags = ["--library", library, "--global-batch-size", 32, "--steps", 2, "--rounds", 3]
+    training = ["--training", digits / "training"]
+    done = run(*mpirun(2), DEMOS / "measure_scaling.py", *map(str, flags), *training)
+    [about] = done.events("scaling")
+    assert about["local_batch_size"] == 16 and about["instances"] == 1
+    records = done.events("round")
     assert len(records) == 3
-    assert all(
-        record[way] > 0
-        for record in records
-        for way in ("one process", "two independent", "two ranks")
-    )
+    for record in records:
+        assert record["alone"] > 0 and min(record["exchange"]) > 0
+        assert [len(record[name]) for name in ("step", "again", "compute")] == [2, 2, 2]
+        assert [len(seconds) for seconds in record["compute"]] == [2, 2]

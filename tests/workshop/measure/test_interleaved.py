@@ -1,4 +1,4 @@
-"""Interleaved timing: in rounds, and summed up."""
+"""Interleaved timing: in rounds, summed up, and judged."""
 
 import pandas as pd
 import pytest
@@ -6,19 +6,22 @@ import pytest
 from workshop.measure import interleaved
 
 
-def test_settings_are_measured_alternately():
+def test_settings_are_measured_in_rounds_of_random_order():
     order = []
 
     def measure(setting):
         order.append(setting)
-        return float(len(order))
+        return float(setting)
 
-    measured = interleaved.interleave(measure, {"a": 1, "b": 2}, repeats=3)
-    assert order == [1, 2] * 3
-    assert measured["a"].tolist() == [1, 3, 5] and measured["b"].tolist() == [2, 4, 6]
-    for settings, repeats in (({}, 3), ({"a": 1}, 0)):
+    settings = {"a": 1, "b": 2, "c": 3}
+    measured = interleaved.interleave(measure, settings, repeats=20)
+    rounds = [tuple(order[at : at + 3]) for at in range(0, 60, 3)]
+    assert {tuple(sorted(each)) for each in rounds} == {(1, 2, 3)}
+    assert len(set(rounds)) > 1, "each round had the same order"
+    assert list(measured) == ["a", "b", "c"] and set(measured["b"]) == {2}
+    for bad, repeats in (({}, 3), ({"a": 1}, 0)):
         with pytest.raises(ValueError, match="at least one"):
-            interleaved.interleave(measure, settings, repeats)
+            interleaved.interleave(measure, bad, repeats)
 
 
 def test_a_summary_has_median_lowest_and_highest():
@@ -27,3 +30,23 @@ def test_a_summary_has_median_lowest_and_highest():
         "a": {"median": 2, "lowest": 1, "highest": 3},
         "b": {"median": 6, "lowest": 5, "highest": 7},
     }
+
+
+def test_a_ratio_is_taken_within_its_round():
+    measured = pd.DataFrame({"one": [2.0, 20.0], "two": [1.0, 10.0]})
+    assert interleaved.ratios(measured, "one")["two"].tolist() == [2, 2]
+
+
+@pytest.mark.parametrize(
+    "by_round, noise, expected",
+    [
+        ([1.5] * 5, [0.9, 1.1], "faster"),
+        ([0.5] * 5, [0.9, 1.1], "slower"),
+        ([1.5] * 4, [0.9, 1.1], "no difference shown"),  # 4 of 4: 12 of 100 times by chance
+        ([1.5] * 5, [0.9, 1.6], "no difference shown"),  # two equal ones differ as much
+        ([1.5, 1.5, 1.5, 0.9, 0.9], [0.95, 1.05], "no difference shown"),
+        ([1.5] * 8 + [0.9], [0.9, 1.1], "faster"),
+    ],
+)
+def test_a_difference_is_shown_beyond_noise_and_chance(by_round, noise, expected):
+    assert interleaved.verdict(pd.Series(by_round), pd.Series(noise)) == expected

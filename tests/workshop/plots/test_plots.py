@@ -211,3 +211,38 @@ def test_a_logarithmic_axis_is_labelled_in_one_way(shown, top, labels):
     axes.figure.canvas.draw()
     between = {text.get_text() for text in axes.get_yticklabels(minor=True)} - {""}
     assert labels <= between and bool(labels) == bool(between)
+
+
+def test_step_bars_put_the_parts_of_a_step_after_each_other(shown):
+    steps = pd.DataFrame(
+        {"compute": [100.0, 2], "wait": [3.0, 1], "exposed communication": [4.0, 3]},
+        ["28 x 28", "8 x 8"],
+    )
+    spread = pd.DataFrame({"lowest": [100, 5], "highest": [120, 9]}, steps.index)
+    plots.step_bars(steps, "Most of a step computes", spread)
+    (axes,) = shown
+    bars = [(bar.get_x(), bar.get_width()) for bar in axes.patches]
+    assert bars == [(0, 100), (0, 2), (100, 3), (2, 1), (103, 4), (3, 3)]
+    assert explained(axes) == list(steps) and axes.get_xlabel() == "ms per step"
+    assert "8 x 8: compute 2, wait 1, exposed communication 3." in axes.alt
+
+
+def test_the_scaling_map_has_the_curve_and_a_dot_for_each_configuration(shown):
+    columns = ["r", "share", "low", "high", "label", "source"]
+    dots = pd.DataFrame(
+        [
+            [0.5, 0.6, 0.5, 0.7, "2 ranks", "measured"],
+            [1, 0.5, np.nan, np.nan, "ResNet", "computed"],
+        ],
+        columns=columns,
+    )
+    plots.scaling_map(dots, "Halfway at r = 1", noise=(0.9, 1.1))
+    (axes,) = shown
+    lines = {line.get_label(): line for line in axes.lines}
+    curve = lines["nothing hidden: 1 / (1 + r)"]
+    assert np.allclose(curve.get_ydata(), 1 / (1 + curve.get_xdata()))
+    assert (lines["2 ranks"].get_xdata()[0], lines["2 ranks"].get_ydata()[0]) == (0.5, 0.6)
+    assert lines["ResNet (computed)"].get_markerfacecolor() == "white"
+    assert [line for line in axes.lines if list(line.get_ydata()) == [0.5, 0.7]]
+    assert "noise of this run (A/A)" in explained(axes)
+    assert "ResNet (computed): r 1, 50% of the ceiling." in axes.alt

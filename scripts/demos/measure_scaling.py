@@ -1,0 +1,228 @@
+"""Measure what a training step gains from several ranks, and where its time goes.
+
+    mpirun -np 2 python scripts/demos/measure_scaling.py --training data/digits-28/training
+
+SageMaker: entry_point="measure_scaling.py", source_dir="scripts/demos", distribution={"mpi":
+{"enabled": True, "processes_per_host": 2}}; with --library torch, torch_distributed too. Five
+things are measured in rounds, each time in another order. Rank 0 prints a JSON line for the
+configuration, and one for each round, in seconds per step:
+
+    {"event": "scaling", "library": "torch", "scaling": "strong", "world_size": 2, "instances": 1,
+     "global_batch_size": 512, "local_batch_size": 256, "gradient_bytes": 423464, "steps": 4}
+    {"event": "round", "alone": 0.21, "compute": [[0.10, 0.11, ...], [0.10, 0.10, ...]],
+     "step": [0.11, 0.11], "again": [0.11, 0.11], "exchange": [0.002, 0.002]}
+
+- alone: one process; the other ranks wait. It takes the whole global batch (strong scaling), or
+  with --scaling weak as many images as each rank.
+- compute: every rank for itself at the same time, nothing exchanged; rank by rank, step by step.
+- step: the ranks average their gradients in every step. again: the same, measured once more: what
+  lies between the two is noise.
+- exchange: an all-reduce of as many bytes as the gradients have, and nothing else.
+"""
+
+import argparse
+import random
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from common.arguments import add_flag, local_batch_size, number, parser_for
+from common.data import load_channel
+from common.errors import run_main
+from common.report import emit
+
+
+@dataclass
+class Library:
+    """What a library gives to be measured. The functions run one step and wait for its end.
+
+    gather: from this rank's value to the list of every rank's. finish: called last.
+    """
+
+    rank: int
+    world_size: int
+    gradient_bytes: int
+    alone: Callable[[], object]
+    compute: Callable[[], object]
+    step: Callable[[], object]
+    exchange: Callable[[], object]
+    gather: Callable[[object], list]
+    finish: Callable[[], object]
+
+
+def with_horovod(args: argparse.Namespace, images: np.ndarray, labels: np.ndarray) -> Library:
+    """TensorFlow, and Horovod's average of the gradients."""
+    from common.keras2 import tf  # before Horovod
+
+    # isort: split
+    import horovod.tensorflow as hvd
+
+    from common.model_tf import build_model, build_optimizer, mean_loss, prepare
+
+    hvd.init()
+    prepare(args, hvd.local_rank(), hvd.local_size())
+
+    def step(count: int, average: bool) -> Callable[[], float]:
+        model = build_model(images.shape[1:], args.hidden_units)
+        optimizer = build_optimizer(args.learning_rate, model)
+        batch = tf.constant(rows(images, count)), tf.constant(rows(labels, count))
+
+        @tf.function(autograph=False)  # Horovod's code needs no conversion: a second or two
+        def train_step(images, labels):
+            with tf.GradientTape() as tape:
+                loss = mean_loss(model, images, labels)
+            if average:
+                tape = hvd.DistributedGradientTape(tape)
+            gradients = tape.gradient(loss, model.trainable_variables)
+            optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+            return loss
+
+        return lambda: float(train_step(*batch))
+
+    parameters = build_model(images.shape[1:], args.hidden_units).count_params()
+    gradients = tf.zeros(parameters)
+    local = local_batch_size(args.global_batch_size, hvd.size())
+    return Library(
+        rank=hvd.rank(),
+        world_size=hvd.size(),
+        gradient_bytes=4 * parameters,
+        alone=step(args.global_batch_size if args.scaling == "strong" else local, average=False),
+        compute=step(local, average=False),
+        step=step(local, average=True),
+        exchange=lambda: hvd.allreduce(gradients, name="exchange").numpy(),
+        gather=hvd.allgather_object,
+        finish=hvd.shutdown,
+    )
+
+
+def with_torch(args: argparse.Namespace, images: np.ndarray, labels: np.ndarray) -> Library:
+    """PyTorch, and DistributedDataParallel's average."""
+    import torch
+    import torch.distributed as dist
+    from torch.nn.functional import cross_entropy
+    from torch.nn.parallel import DistributedDataParallel
+
+    from common.model_torch import Classifier, prepare
+    from common.ranks_torch import cleanup, init_distributed
+
+    device = prepare(args, *init_distributed())
+    gradients = torch.zeros(
+        sum(p.numel() for p in Classifier(images.shape[1:], args.hidden_units).parameters()),
+        device=device,
+    )
+
+    def step(count: int, average: bool) -> Callable[[], None]:
+        model: torch.nn.Module = Classifier(images.shape[1:], args.hidden_units).to(device)
+        if average:
+            model = DistributedDataParallel(model)
+        optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)
+        pixels = torch.from_numpy(rows(images, count)).to(device)
+        answers = torch.from_numpy(rows(labels, count)).to(device)
+
+        def train_step() -> None:
+            optimizer.zero_grad()
+            loss = cross_entropy(model(pixels), answers)
+            loss.backward()
+            optimizer.step()
+            loss.item()  # waits for a GPU
+
+        return train_step
+
+    def exchange() -> None:
+        dist.all_reduce(gradients)
+        gradients[0].item()
+
+    def gather(value: object) -> list:
+        values: list = [None] * dist.get_world_size()
+        dist.all_gather_object(values, value)
+        return values
+
+    local = local_batch_size(args.global_batch_size, dist.get_world_size())
+    return Library(
+        rank=dist.get_rank(),
+        world_size=dist.get_world_size(),
+        gradient_bytes=4 * len(gradients),
+        alone=step(args.global_batch_size if args.scaling == "strong" else local, average=False),
+        compute=step(local, average=False),
+        step=step(local, average=True),
+        exchange=exchange,
+        gather=gather,
+        finish=cleanup,
+    )
+
+
+def rows(values: np.ndarray, count: int) -> np.ndarray:
+    """The first `count` values; from the start again where there are fewer."""
+    return values[np.arange(count) % len(values)]
+
+
+def seconds_by_step(library: Library, measurement: str, steps: int) -> list[float]:
+    """Measure `steps` steps in a row on this rank; no steps on a rank that has to be silent."""
+    step = getattr(library, "step" if measurement == "again" else measurement)
+    library.gather(None)  # all begin together
+    seconds = []
+    if measurement != "alone" or library.rank == 0:
+        for _ in range(steps):
+            began = time.perf_counter()
+            step()
+            seconds.append(time.perf_counter() - began)
+    return seconds
+
+
+def measure_round(library: Library, steps: int, order: list[str]) -> dict[str, object]:
+    """Measure each of `order` once; return the round's record."""
+    record: dict[str, object] = {}
+    for measurement in order:
+        by_rank = library.gather(seconds_by_step(library, measurement, steps))
+        means = [round(sum(seconds) / steps, 6) for seconds in by_rank]
+        if measurement == "alone":
+            record["alone"] = means[0]
+        elif measurement == "compute":
+            record["compute"] = [[round(value, 6) for value in seconds] for seconds in by_rank]
+        else:
+            record[measurement] = means
+    return record
+
+
+def main() -> None:
+    """Build the models, then measure in rounds; the first, which warms up, is not counted."""
+    parser = parser_for(__file__, __doc__)
+    positive = number(int, 1)
+    add_flag(parser, "--library", choices=["tensorflow", "torch"], default="tensorflow")
+    add_flag(parser, "--scaling", choices=["strong", "weak"], default="strong")
+    add_flag(parser, "--steps", type=positive, default=4, help="in one measurement")
+    add_flag(parser, "--rounds", type=positive, default=7, help="measurements of each")
+    parser.set_defaults(global_batch_size=512, threads_per_rank=1)
+    args = parser.parse_args()
+    images, labels = load_channel(args.training)
+    make = with_horovod if args.library == "tensorflow" else with_torch
+    library = make(args, images, labels)
+    instances = len(set(library.gather(socket.gethostname())))
+    if library.rank == 0:
+        emit(
+            event="scaling",
+            library=args.library,
+            scaling=args.scaling,
+            world_size=library.world_size,
+            instances=instances,
+            global_batch_size=args.global_batch_size,
+            local_batch_size=args.global_batch_size // library.world_size,
+            gradient_bytes=library.gradient_bytes,
+            steps=args.steps,
+        )
+    shuffled = random.Random(args.seed)  # the same order on every rank
+    order = ["alone", "compute", "step", "again", "exchange"]
+    measure_round(library, 2, order)
+    for _ in range(args.rounds):
+        shuffled.shuffle(order)
+        record = measure_round(library, args.steps, order)
+        if library.rank == 0:
+            emit(event="round", **record)
+    library.finish()
+
+
+if __name__ == "__main__":
+    run_main(main)

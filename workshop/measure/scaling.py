@@ -1,0 +1,161 @@
+"""What several ranks gain, and where a step's time goes: step = compute + wait + communication.
+
+    done = mpirun(2, DEMOS / "measure_scaling.py", "--library", "torch", show=False)
+    scaling = Scaling.from_records(done.events)       # or of a job: its result's events
+    scaling.speed_up.text                             # "1.8 (1.7 to 1.9)"
+
+Everything is a ratio taken within a round, so that a busy minute of the machine is on both sides
+of it. `noise` is the ratio of two measurements of the same thing: what is smaller shows nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+PARTS = ("compute", "wait", "exposed communication")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A ratio: the median of its rounds, the lowest and the highest of them."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def from_rounds(cls, by_round: pd.Series) -> Estimate:
+        """From a value for each round."""
+        return cls(float(by_round.median()), float(by_round.min()), float(by_round.max()))
+
+    @property
+    def text(self) -> str:
+        """With two significant digits: "1.8 (1.7 to 1.9)"."""
+        return f"{self.median:.2g} ({self.low:.2g} to {self.high:.2g})"
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """One configuration, as scripts/demos/measure_scaling.py measured it.
+
+    rounds: a row for each round, in seconds per step. alone: one process. compute: the mean of the
+    ranks, nothing exchanged. wait: until the slowest rank has computed, the mean of the ranks.
+    exposed: what a step takes beyond compute and wait, because gradients travel; in a round in
+    which the step happened to be faster it is below 0. step, and again: the whole step, measured
+    twice. exchange: an all-reduce of as many bytes, alone.
+    """
+
+    library: str
+    scaling: str
+    world_size: int
+    instances: int
+    global_batch_size: int
+    gradient_bytes: int
+    rounds: pd.DataFrame
+
+    @classmethod
+    def from_records(cls, records: Iterable[Mapping[str, Any]]) -> Scaling:
+        """From the records that the script printed; those of other kinds are passed over.
+
+        Raises ValueError unless there are one "scaling" record and at least one "round".
+        """
+        records = list(records)
+        about = [record for record in records if record.get("event") == "scaling"]
+        rounds = [_round(record) for record in records if record.get("event") == "round"]
+        if len(about) != 1 or not rounds:
+            raise ValueError(
+                f"{len(about)} records of a configuration and {len(rounds)} of rounds: expected 1, "
+                "and 1 or more. Did measure_scaling.py run to its end, once?"
+            )
+        names = {field.name for field in fields(cls)} - {"rounds"}
+        return cls(**{name: about[0][name] for name in names}, rounds=pd.DataFrame(rounds))
+
+    @property
+    def images(self) -> int:
+        """How many times the work of `alone` a step of all ranks does: 1 if scaling is strong."""
+        return self.world_size if self.scaling == "weak" else 1
+
+    @property
+    def speed_up(self) -> Estimate:
+        """How many times as fast as one process all ranks together work."""
+        return Estimate.from_rounds(self.images * self.rounds["alone"] / self.rounds["step"])
+
+    @property
+    def ceiling(self) -> Estimate:
+        """The speed-up of as many processes that exchange nothing: what this machine can give."""
+        return Estimate.from_rounds(self.images * self.rounds["alone"] / self.rounds["compute"])
+
+    @property
+    def share(self) -> Estimate:
+        """Which share of the ceiling is reached: compute / step; 1 would be no cost at all."""
+        return Estimate.from_rounds(self.rounds["compute"] / self.rounds["step"])
+
+    @property
+    def r(self) -> Estimate:
+        """exchange / compute."""
+        return Estimate.from_rounds(self.rounds["exchange"] / self.rounds["compute"])
+
+    @property
+    def noise(self) -> Estimate:
+        """A/A: step / again. Both are the same, so what differs is noise."""
+        return Estimate.from_rounds(self.rounds["step"] / self.rounds["again"])
+
+    @property
+    def parts(self) -> pd.Series:
+        """The medians of PARTS, in ms; their sum is the step, as far as medians add up."""
+        medians = 1000 * self.rounds[["compute", "wait", "exposed"]].median().clip(lower=0)
+        return medians.set_axis(list(PARTS))
+
+    def record(self) -> dict[str, Any]:
+        """What `workshop.save_results(scaling={name: ...})` keeps of it, for the README's map."""
+        return {
+            "world_size": self.world_size,
+            **{name: vars(getattr(self, name)) for name in ("speed_up", "ceiling", "share", "r")},
+            "noise": vars(self.noise),
+        }
+
+
+def _round(record: Mapping[str, Any]) -> dict[str, float]:
+    compute = np.array(record["compute"])  # by rank and step
+    mean, slowest = float(compute.mean()), float(compute.max(axis=0).mean())
+    step = max(record["step"])
+    return {
+        "alone": record["alone"],
+        "compute": mean,
+        "wait": slowest - mean,
+        "exposed": step - slowest,
+        "step": step,
+        "again": max(record["again"]),
+        "exchange": max(record["exchange"]),
+    }
+
+
+def table(scalings: Mapping[str, Scaling]) -> pd.DataFrame:
+    """A row for each configuration: the parts of a step in ms, and the ratios with their ranges."""
+    rows = {
+        name: {
+            "ranks": scaling.world_size,
+            **{f"{part}, ms": round(value, 1) for part, value in scaling.parts.items()},
+            "speed-up": scaling.speed_up.text,
+            "ceiling": f"{scaling.ceiling.median:.2g}",
+            "share of the ceiling": scaling.share.text,
+            "r": f"{scaling.r.median:.2g}",
+            "noise (A/A)": scaling.noise.text,
+        }
+        for name, scaling in scalings.items()
+    }
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def share_at(r: float | np.ndarray, hidden: float = 0.0) -> float | np.ndarray:
+    """Which share of the ceiling ranks reach that exchange for r times as long as they compute.
+
+    hidden: the part of compute during which gradients already travel, 0 to 1. Nothing hidden gives
+    1 / (1 + r).
+    """
+    return 1 / (1 + np.maximum(0.0, np.asarray(r) - hidden))

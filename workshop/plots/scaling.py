@@ -1,0 +1,84 @@
+"""The two pictures that run through the lessons: where a step's time goes, and when ranks pay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from workshop.plots.figures import HATCHES, MARKERS
+from workshop.plots.look import COLOURS, canvas
+
+BACKWARD = 2 / 3  # of a step's computing: backward has about twice the operations of forward
+
+
+def step_bars(steps: pd.DataFrame, title: str, spread: pd.DataFrame | None = None) -> None:
+    """A bar for each configuration: the parts of a training step, one after the other, in ms.
+
+    Args:
+        steps: a row for each configuration; columns compute, wait, exposed communication, in ms.
+        title: the finding.
+        spread: columns lowest and highest, the range of the whole step over the rounds, in ms.
+    """
+    alt = f"{title} (ms per step). " + " ".join(
+        f"{name}: {', '.join(f'{part} {value:.3g}' for part, value in row.items())}."
+        for name, row in steps.iterrows()
+    )
+    names = [str(name) for name in steps.index]
+    with canvas(title, "ms per step", size=(7.5, 0.5 * len(steps) + 1.5), alt=alt) as axes:
+        left = np.zeros(len(steps))
+        for index, part in enumerate(steps):
+            look: dict[str, Any] = {"color": COLOURS[index], "hatch": HATCHES[index]}
+            axes.barh(names, steps[part], left=left, label=part, edgecolor="white", **look)
+            left += steps[part].to_numpy()
+        if spread is not None:
+            middle = (spread["lowest"] + spread["highest"]) / 2
+            reach = (spread["highest"] - spread["lowest"]) / 2
+            axes.errorbar(middle, names, xerr=reach, fmt="none", ecolor="black", capsize=3)
+        axes.set_xlim(0)
+        axes.invert_yaxis()
+        axes.grid(axis="y", visible=False)
+        axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=3)
+
+
+def scaling_map(dots: pd.DataFrame, title: str, noise: tuple[float, float] | None = None) -> None:
+    """Which share of the ceiling ranks reach, against r: one curve for all lessons.
+
+    Args:
+        dots: a row for each configuration. Columns: r, exchange / compute; share, of the ceiling, 0
+            to 1; label, drawn beside the dot, such as "2 ranks, 28 x 28: 1.8 times"; source:
+            measured (filled), recorded (pale) or computed (open); and low and high of share, NaN
+            where there is no range.
+        title: the finding.
+        noise: lowest and highest ratio of two identical configurations, drawn as a band.
+    """
+    alt = f"{title}. The curve is 1 / (1 + r). " + " ".join(
+        f"{dot['label']} ({dot['source']}): r {dot['r']:.2g}, {dot['share']:.0%} of the ceiling."
+        for _, dot in dots.iterrows()
+    )
+    low_r, high_r = min(0.01, dots["r"].min() / 2), max(10.0, 3 * dots["r"].max())
+    r = np.geomspace(low_r, high_r, 300)
+    curve = 1 / (1 + r)
+    x = "r = exchange / compute"
+    y = "share of the ceiling"
+    with canvas(title, x, y, size=(8, 4.2), alt=alt) as axes:
+        axes.set_xscale("log")
+        if noise is not None:
+            band: dict[str, Any] = {"color": "grey", "alpha": 0.2, "linewidth": 0}
+            label = "noise of this run (A/A)"
+            axes.fill_between(r, curve * min(noise), curve * max(noise), label=label, **band)
+        axes.plot(r, curve, color="black", label="nothing hidden: 1 / (1 + r)")
+        hidden = 1 / (1 + np.maximum(0, r - BACKWARD))
+        axes.plot(r, hidden, "--", color="grey", label="hidden behind backward, as far as it goes")
+        for index, (_, dot) in enumerate(dots.iterrows()):
+            colour = COLOURS[index % len(COLOURS)]
+            faces = {"measured": colour, "recorded": f"{colour}55", "computed": "white"}
+            if pd.notna(dot["low"]):
+                axes.plot([dot["r"]] * 2, [dot["low"], dot["high"]], color=colour, linewidth=1)
+            mark = MARKERS[index % len(MARKERS)]
+            style: dict[str, Any] = {"markerfacecolor": faces[dot["source"]], "linestyle": "none"}
+            name = dot["label"] + ("" if dot["source"] == "measured" else f" ({dot['source']})")
+            axes.plot(dot["r"], dot["share"], mark, color=colour, markersize=8, label=name, **style)
+        axes.set_ylim(0, 1.15 * max(1, dots["share"].max()))
+        axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2)
