@@ -25,7 +25,8 @@ import pandas as pd
 from workshop.measure.alpha_beta import HierarchicalLinks, Link, estimated_seconds
 from workshop.measure.step_time import Compute, at_bandwidth, step_seconds
 
-PLACE = ("mbit", "latency_ms", "instances", "ranks_per_instance", "bytes")
+KEYS = ("mbit", "latency_ms", "instances", "ranks_per_instance")
+PLACE = (*KEYS, "bytes")
 
 
 @dataclass(frozen=True)
@@ -84,18 +85,18 @@ def all_reduces(jobs: Sequence[Mapping]) -> pd.DataFrame:
     rows = []
     for job in jobs:
         where = {name: job[name] for name in ("instances", "ranks_per_instance")}
-        tiers = links_of(jobs, job["mbit"], job.get("latency_ms", 0))
+        tiers = links_of(jobs, job["mbit"], job["latency_ms"])
         fitted = {e["bytes"] for e in jobs[0]["events"] if e["event"] == "link"}
         for event in job["events"]:
             if event["event"] != "all_reduce" or event["algorithm"].endswith(" again"):
                 continue
             chunk = event["bytes"] / math.prod(where.values())
-            same_link = all(job[name] == jobs[0][name] for name in ("mbit", *where))
+            same_link = all(job[name] == jobs[0][name] for name in KEYS)
             if same_link and any(abs(chunk / size - 1) < 0.1 for size in fitted):
                 continue
             measured = statistics.median(event["seconds"])
             predicted = estimated_seconds(event["algorithm"], event["bytes"], links=tiers, **where)
-            about = {"mbit": job["mbit"], "latency_ms": job.get("latency_ms", 0), **where}
+            about = {"mbit": job["mbit"], "latency_ms": job["latency_ms"], **where}
             about |= {"algorithm": event["algorithm"], "bytes": event["bytes"]}
             rows.append(about | {"measured": measured, "predicted": predicted})
     return _with_errors(rows)
@@ -111,11 +112,11 @@ def steps(jobs: Sequence[Mapping], alone: Sequence[Mapping], cores: float) -> pd
     rows = []
     for job in jobs:
         where = {name: job[name] for name in ("instances", "ranks_per_instance")}
-        tiers = links_of(jobs, job["mbit"], job.get("latency_ms", 0))
+        tiers = links_of(jobs, job["mbit"], job["latency_ms"])
         for event in job["events"]:
             if event["event"] != "steps":
                 continue
-            about = {"mbit": job["mbit"], "latency_ms": job.get("latency_ms", 0), **where}
+            about = {"mbit": job["mbit"], "latency_ms": job["latency_ms"], **where}
             about |= {"algorithm": "a DDP step", "bytes": event["gradient_bytes"]}
             inputs = (compute, event["images"], event["gradient_bytes"], "gloo", tiers)
             predicted = step_seconds(*inputs, **where, overlap=compute.behind, cores=cores)
