@@ -76,7 +76,7 @@ from workshop.account import preflight
 from workshop.jobs import bandwidth
 from workshop.lesson import reference_results
 from workshop.measure import all_reduces, alpha_beta, held_out, interleaved, overlap
-from workshop.plots import network
+from workshop.plots import cost_model, network
 
 session = workshop.session(target=target, seat=seat)
 channels = session.upload("digits")
@@ -224,21 +224,21 @@ workshop.save_results(medians=times.median().to_dict())
 # was recorded in five jobs, of 8 MiB; this run's is the sixth dot.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-kept = reference_results.load("07", "tiers")
-jobs = [interleaved.ratios(pd.DataFrame(seconds), "gloo") for seconds in kept.results["jobs"]]
+five = reference_results.load("07", "tiers")
+jobs = [interleaved.ratios(pd.DataFrame(seconds), "gloo") for seconds in five.results["jobs"]]
 of_jobs = pd.Series([ratios["hierarchical"].median() for ratios in jobs])
 again = pd.Series([ratios["gloo again"].median() for ratios in jobs])
 title = f"Two tiers: {of_jobs.median():.2f} times as fast as gloo in the median of five jobs"
 with plots.canvas(title, "times as fast as gloo", size=(7.5, 2.2)) as axes:
-    for row, (values, mine) in enumerate([(again, noise.median()), (of_jobs, gain)]):
+    for row, (values, here) in enumerate([(again, noise.median()), (of_jobs, gain)]):
         axes.plot(values, [row] * len(values), "o", color=plots.COLOURS[0], alpha=0.35)
         if not recorded:
-            axes.plot(mine, row, "D", color=plots.COLOURS[0])
+            axes.plot(here, row, "D", color=plots.COLOURS[0])
     axes.axvspan(again.min(), again.max(), color="0.88", zorder=0)
     axes.axvline(1.75, color="black", linewidth=1.5)
     axes.set_yticks([0, 1], ["gloo again (noise)", "two tiers"])
     axes.set_ylim(-0.6, 1.6)
-print(f"Pale: five jobs, recorded on {kept.date} ({kept.machine}). Filled: this run. Black line:")
+print(f"Pale: five jobs, recorded on {five.date} ({five.machine}). Filled: this run. Black line:")
 print(f"by bytes, 1.75. The five: {of_jobs.min():.2f} to {of_jobs.max():.2f}.")
 
 # %% [markdown]
@@ -305,8 +305,8 @@ workshop.show_function("demos/collectives/hierarchical.py", "all_reduce")
 # %% [markdown]
 # <details><summary>Isn't that what SMDDP alone has?</summary>
 #
-# No. NCCL chooses between rings and **trees**, and on two instances its tree has two tiers: "2
-# nodes is a special case", it halves the traffic on the network there, and NCCL should prefer it
+# No. NCCL chooses between rings and **trees**, and on two instances its tree has two tiers:
+# it halves the traffic on the network there, and NCCL should prefer it
 # for large messages, says its maintainer ([nccl#946](https://github.com/NVIDIA/nccl/issues/946),
 # read on 2026-11-24). Horovod has `HOROVOD_HIERARCHICAL_ALLREDUCE=1`. And many texts call *every*
 # all-reduce "reduce-scatter, all-reduce, gather": those are the steps of two tiers. A flat ring has
@@ -337,33 +337,19 @@ alphas = {
 pd.DataFrame(alphas).T.map("{:.2g}".format)
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-times_of_messages = {
-    (
-        event["tier"],
-        "one pair" if event["pairs"] == 1 else "all at once",
-        event["bytes"],
-    ): pd.Series(event["seconds"]).median()
-    for event in events
-    if event["event"] == "link"
-}
-off = {
-    key: fitted[f"{key[0]}, {key[1]}"].seconds(key[2]) / seconds - 1
-    for key, seconds in times_of_messages.items()
-    if f"{key[0]}, {key[1]}" in fitted
-}
-worst = max(off.values(), key=abs)
-title = f"The lines miss the messages that they were fitted to by at most {abs(worst):.0%}"
-with plots.canvas(title, "bytes of a message", "milliseconds", size=(7.5, 3.6)) as axes:
-    for number, (name, link) in enumerate(fitted.items()):
-        sizes = sorted({key[2] for key in times_of_messages if f"{key[0]}, {key[1]}" == name})
-        across = [sizes[0] * (sizes[-1] / sizes[0]) ** (step / 50) for step in range(51)]
-        style = {"color": plots.COLOURS[number]}
-        line = ("-", "--", ":", "-.")[number]
-        axes.plot(across, [1e3 * link.seconds(size) for size in across], line, label=name, **style)
-        marks = [1e3 * times_of_messages[(*name.split(", "), size)] for size in sizes]
-        axes.plot(sizes, marks, "os^D"[number], **style)
-    axes.set(xscale="log", yscale="log")
-    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+messages: dict[str, dict] = {name: {} for name in fitted}
+for event in events:
+    if event["event"] == "link":
+        how = "one pair" if event["pairs"] == 1 else "all at once"
+        messages[f"{event['tier']}, {how}"][event["bytes"]] = min(event["seconds"])
+lines = {name: link.seconds for name, link in fitted.items()}
+misses = [
+    abs(lines[name](size) / seconds - 1)
+    for name, timed in messages.items()
+    for size, seconds in timed.items()
+]
+title = f"The lines miss the messages that they were fitted to by at most {max(misses):.0%}"
+cost_model.message_lines(messages, lines, title)
 
 # %% [markdown]
 # A step of an all-reduce ends with its slowest message; steps follow each other; and what arrives
@@ -396,40 +382,19 @@ before = pd.concat(
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 judged = held_out.summary(before)
-found = f"median error {judged.median:.0%}, largest {judged.largest:+.0%}"
-title = f"{judged.points} points that the model was not fitted on: {found}"
-axes_names = ("measured, ms", "predicted, ms")
-with plots.canvas(title, *axes_names, size=(7.5, 5)) as axes:
-    ends = [1e3 * before["measured"].min() / 1.5, 1e3 * before["measured"].max() * 1.5]
-    axes.plot(ends, ends, color="black", linewidth=1)
-    for part in (0.9, 1.1):
-        axes.plot(ends, [part * end for end in ends], ":", color="black", linewidth=1)
-    named = {"limited links": before["mbit"].notna(), "unlimited links": before["mbit"].isna()}
-    ddp = before["algorithm"] == "a DDP step"
-    named = {name: rows & ~ddp for name, rows in named.items()} | {"a DDP step": ddp}
-    for number, (name, rows) in enumerate(named.items()):
-        style = {"color": plots.COLOURS[number], "alpha": 0.35, "label": f"{name}, recorded"}
-        axes.plot(
-            1e3 * before["measured"][rows],
-            1e3 * before["predicted"][rows],
-            "o^s"[number],
-            **style,
-            linestyle="none",
-        )
-    for number, rows in enumerate((live["mbit"].notna(), live["mbit"].isna())):
-        name = f"{list(named)[number]}, {source}"
-        style = {"color": plots.COLOURS[number], "label": name, "linestyle": "none"}
-        axes.plot(
-            1e3 * live["measured"][rows], 1e3 * live["predicted"][rows], "o^"[number], **style
-        )
-    axes.set(xscale="log", yscale="log")
-    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+ddp = before["algorithm"] == "a DDP step"
+unbound = before["mbit"].isna()
+before["kind"] = ddp.map({True: "a DDP step", False: "limited links"}).mask(unbound, "no limit")
+live["kind"] = live["mbit"].isna().map({True: "no limit", False: "limited links"})
+shown = pd.concat([before.assign(source="recorded"), live.assign(source=source)])
+errors = f"median error {judged.median:.0%}, largest {judged.largest:+.0%}"
+cost_model.predictions(shown, f"{judged.points} points that were not fitted: {errors}")
 
 # %%
 print(f"Recorded on {bench['links'].date} ({bench['links'].machine}): {judged}.")
 print(f"This run: {held_out.summary(live)}.")
-for name, rows in named.items():
-    print(f"Recorded, {name}: median error {before['error'][rows].abs().median():.0%}.")
+for kind, rows in before.groupby("kind"):
+    print(f"Recorded, {kind}: {len(rows)} points, median error {rows['error'].abs().median():.0%}.")
 guess.compare("recorded", error=100 * judged.median)
 wrong = held_out.wrong_winners(pd.concat([before[~ddp], live]))
 print(f"It picks the wrong winner in {len(wrong)} cases:" if len(wrong) else "No wrong winner.")
@@ -566,7 +531,8 @@ ms = (1000 * pd.DataFrame(took)).agg(["min", "median", "max"]).T
 ms.round(0).add_suffix(" ms (measured)")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-assert {"forward", "backward", "all-reduce"} <= {e["kind"] for e in seen if e["event"] == "span"}
+names = {event["kind"] for event in seen if event["event"] == "span"}
+assert names == {"forward", "backward", "all-reduce"}, f"The profiler saw {names} only."
 assert len(tensors) > 1, "With one bucket there is nothing to overlap."
 workshop.save_results(overlap=seen, hidden=hidden, most_hidden=most)
 
@@ -582,29 +548,25 @@ workshop.save_results(overlap=seen, hidden=hidden, most_hidden=most)
 # %% jupyter={"source_hidden": true} tags=["figure"]
 swept = reference_results.load("07", "overlap")
 points = pd.DataFrame(
-    {"Gbit/s": job["mbit"] / 1000, "most": overlap.most_hidden(job["seconds"])}
+    {"Gbit/s": job["mbit"] / 1000, "possible": overlap.most_hidden(job["seconds"])}
     | overlap.hidden(job["seconds"])
     for job in swept.results["jobs"]
 ).set_index("Gbit/s")
-ways = ["buckets of 1 MiB", "buckets of 5 MiB", "buckets of 25 MiB", "DDP's buckets", "one bucket"]
-hides = 100 * points[ways].median()
-title = f"Median of five links: {hides.idxmax()} hide {hides.max():.0f} %, "
-title += f"one bucket hides {hides['one bucket']:.0f} %"
+points = 100 * points.rename(columns=lambda name: name.replace("buckets of ", "buckets, "))
+ways = points.drop(columns="possible")
+title = f"Median of {len(ways)} links: {ways.median().idxmax()} hide {ways.median().max():.0f} %, "
+title += f"one bucket hides {ways['one bucket'].median():.0f} %"
 with plots.canvas(title, "Gbit/s", "hidden, % of the communication", size=(7.5, 3.6)) as axes:
-    axes.plot(points.index, 100 * points["most"], color="black", label="possible, by backward()")
+    axes.plot(points["possible"], color="black", label="possible, by backward()")
     for number, way in enumerate(ways):
-        mark, style = "os^Dv"[number], {"color": plots.COLOURS[number], "alpha": 0.45}
-        axes.plot(points.index, 100 * points[way], f"{mark}--", label=f"{way}, recorded", **style)
+        look = {"color": plots.COLOURS[number], "alpha": 0.45, "label": f"{way}, recorded"}
+        axes.plot(ways[way], f"{'osvD^'[number]}--", **look)
     if not unshaped:
-        at = bandwidth.mbit(overlap_between) / 1000
-        colour = plots.COLOURS[ways.index("DDP's buckets")]
-        axes.plot(
-            at, 100 * hidden, "D", color=colour, markersize=9, label="DDP's buckets, this run"
-        )
+        at, style = bandwidth.mbit(overlap_between) / 1000, {"color": "black", "markersize": 9}
+        axes.plot(at, 100 * hidden, "*", label="DDP's buckets, this run", **style)
     axes.set_xscale("log")
     axes.set_xticks(list(points.index), [f"{rate:g}" for rate in points.index])
     axes.xaxis.set_minor_formatter("")
-    axes.axhline(0, color="0.6", linewidth=0.8)
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
 print(f"Recorded on {swept.date} ({swept.machine}).")
 
@@ -823,7 +785,7 @@ workshop.quiz("07")
 #   never the last bucket.
 # - fp16 and PowerSGD change what is sent: divide before you convert, and check what is learned.
 # - SMDDP: p4d and p4de, PyTorch up to 2.5.1, no Keras. Elsewhere NCCL, whose trees have two tiers
-#   on two nodes.
+#   on two instances.
 
 # %% [markdown]
 # ## Clean up

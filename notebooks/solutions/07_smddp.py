@@ -17,6 +17,8 @@
 # Six exercises, from easy to hard. The last one runs on four real ranks of this machine.
 
 # %%
+import itertools
+
 import torch
 import torch.distributed as dist
 
@@ -120,7 +122,7 @@ def exposed_ms(spans):
     # BEGIN SOLUTION
     cuts = sorted({time for _, start, end in spans for time in (start, end)})
     exposed = 0.0
-    for left, right in zip(cuts, cuts[1:], strict=False):
+    for left, right in itertools.pairwise(cuts):
         active = {kind for kind, start, end in spans if start <= left and right <= end}
         if active == {"all-reduce"}:
             exposed += right - left
@@ -168,7 +170,7 @@ workshop.check("07.4", step_ms)
 
 # %% [markdown]
 # Now decide: 40 layers of 1 MB, 3 ms each, on a link with β = 8 ms per MB and α = 2 ms; then with α
-# = 20 ms. Which limit is best, 1, 2, 5, 10 or 40 MB? Why is it neither the smallest nor the largest?
+# = 20 ms. Which limit is best, 1, 2, 5, 10 or 40 MB? Why neither the smallest nor the largest?
 #
 # ## Exercise 07.5 · Test the model (9 minutes, medium)
 #

@@ -16,7 +16,6 @@ predicted.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -79,8 +78,9 @@ def links_of(
 def all_reduces(jobs: Sequence[Mapping]) -> pd.DataFrame:
     """A row for each all-reduce: the job's keys, algorithm, bytes, measured, predicted, error.
 
-    Seconds; measured is the median of the blocks. One of a chunk that is as large as a message of
-    the fit, on the very links of the fit, is no test and is left out.
+    Seconds; measured is the least of the blocks: other programs can only add time. An all-reduce
+    whose chunk is as large as a message of the fit, on the very links of the fit, is no test and
+    is left out.
     """
     rows = []
     for job in jobs:
@@ -94,7 +94,7 @@ def all_reduces(jobs: Sequence[Mapping]) -> pd.DataFrame:
             same_link = all(job[name] == jobs[0][name] for name in KEYS)
             if same_link and any(abs(chunk / size - 1) < 0.1 for size in fitted):
                 continue
-            measured = statistics.median(event["seconds"])
+            measured = min(event["seconds"])
             predicted = estimated_seconds(event["algorithm"], event["bytes"], links=tiers, **where)
             about = {"mbit": job["mbit"], "latency_ms": job["latency_ms"], **where}
             about |= {"algorithm": event["algorithm"], "bytes": event["bytes"]}
@@ -154,17 +154,17 @@ def name_of(point: Mapping) -> str:
     return f"{point['algorithm']}, {point['bytes'] / 1e6:g} MB, {layout}, {rate}{late}"
 
 
-def wrong_winners(points: pd.DataFrame) -> pd.DataFrame:
+def wrong_winners(points: pd.DataFrame, tie: float = 1.05) -> pd.DataFrame:
     """A row for each place and size where the predicted fastest algorithm was not the fastest.
 
-    Columns: where, predicted, measured (names), and slower: how many times as long the predicted
-    one took, measured.
+    tie: what takes less than so many times as long is as fast. Columns: where, predicted,
+    measured (names), and slower: how many times as long the predicted one took, measured.
     """
     rows = []
     for _, group in points.groupby(list(PLACE), dropna=False):
         chosen = group.loc[group["predicted"].idxmin()]
         fastest = group.loc[group["measured"].idxmin()]
-        if chosen["algorithm"] == fastest["algorithm"]:
+        if chosen["measured"] < tie * fastest["measured"]:
             continue
         where = name_of(fastest).partition(", ")[2]
         names = {"predicted": chosen["algorithm"], "measured": fastest["algorithm"]}
