@@ -220,8 +220,8 @@ workshop.save_results(medians=times.median().to_dict())
 # The bytes decide, not the sums: all add up the same numbers. With unlimited links what two tiers
 # save takes hardly any time, and their chunks, their second thread and their Python code cost some.
 #
-# Rounds are of one job, and another job's times differ by a few per cent. So the same measurement
-# was recorded in five jobs, of 8 MiB; this run's is the sixth dot.
+# Rounds are of one job, and another job's times differ, too. So the same measurement was recorded
+# in five jobs, of 8 MiB; this run's is the sixth dot. The grey band is gloo against itself.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 five = reference_results.load("07", "tiers")

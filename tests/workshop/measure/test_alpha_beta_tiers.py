@@ -1,5 +1,6 @@
 """Ranks on instances: the messages of each algorithm, and what two tiers of links make of them."""
 
+import dataclasses
 import itertools
 import re
 from pathlib import Path
@@ -199,3 +200,29 @@ def test_counts_that_make_no_sense_are_refused():
             all_reduces.steps("ring", 1, **wrong)
     with pytest.raises(ValueError, match="rate above 0"):
         alpha_beta.bound("ring", 1, instances=2, ranks_per_instance=1, bits_per_second=0)
+
+
+@given(instances=counts, ranks_per_instance=counts)
+def test_what_arrives_is_added(instances, ranks_per_instance):
+    """A flat ring adds (N - 1) / N of the tensor, and so do two tiers, in two places."""
+    place = {"instances": instances, "ranks_per_instance": ranks_per_instance}
+    size = instances * ranks_per_instance
+    adding = dataclasses.replace(TIERS, adding=1e-9)
+    for algorithm, added in {"ring": (size - 1) / size, "naive": size - 1}.items():
+        seconds = [estimated_seconds(algorithm, 8e6, links=x, **place) for x in (TIERS, adding)]
+        assert seconds[1] - seconds[0] == pytest.approx(8e-3 * added, abs=1e-9)
+    # One chunk: nothing overlaps.
+    ends = [
+        alpha_beta.hierarchical_spans(8e6, ranks_per_instance, instances, links, 1)[-1].end
+        for links in (TIERS, adding)
+    ]
+    assert ends[1] - ends[0] == pytest.approx(8e-3 * (size - 1) / size, abs=1e-9)
+
+
+def test_the_least_of_the_blocks_is_fitted_and_adding_is_read():
+    records = [*lines_of(TIERS), {"event": "add", "bytes": 1000, "seconds": [5e-6, 2e-6]}]
+    tiers = HierarchicalLinks.from_measurements(records)
+    assert tiers.adding == pytest.approx(2e-9)
+    assert tiers.inter_node.busy.beta == pytest.approx(
+        TIERS.inter_node.seconds(1e9, 4) / 1e9, rel=0.01
+    )
