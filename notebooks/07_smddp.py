@@ -264,12 +264,13 @@ def hops(steps) -> list[tuple[int, int]]:
 
 
 panels = {
-    title: hops(all_reduces.steps(name, n_bytes, ranks_each, 2)) for name, title in titles.items()
+    f"{title}: {sent_mb[name]:.0f} MB": hops(all_reduces.steps(name, n_bytes, ranks_each, 2))
+    for name, title in titles.items()
 }
-network.messages(panels, 2, ranks_each, "Of two tiers' messages the fewest leave their instance")
-
-# %%
-pd.Series(sent_mb, name="MB over each instance's link (computed)").to_frame()
+title = f"{megabytes} MB to average: over each instance's link go " + ", ".join(
+    f"{sent_mb[name]:.0f}" for name in titles
+)
+network.messages(panels, 2, ranks_each, f"{title} MB")
 
 # %% [markdown]
 # The quotient, 14 / 8 = 1.75, is the **ratio by bytes**: what two tiers gain if the link is all
@@ -396,9 +397,9 @@ print(f"This run: {held_out.summary(live)}.")
 for kind, rows in before.groupby("kind"):
     print(f"Recorded, {kind}: {len(rows)} points, median error {rows['error'].abs().median():.0%}.")
 guess.compare("recorded", error=100 * judged.median)
-wrong = held_out.wrong_winners(pd.concat([before[~ddp], live]))
-print(f"It picks the wrong winner in {len(wrong)} cases:" if len(wrong) else "No wrong winner.")
-wrong.round({"slower": 2}).rename(columns={"slower": "times as long"})
+wrong = [held_out.wrong_winners(points) for points in (before[~ddp], live)]
+print(f"Wrong winners: {len(wrong[0])} recorded, {len(wrong[1])} in this run.")
+pd.concat(wrong, ignore_index=True).round(2).rename(columns={"slower": "times as long"})
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(

@@ -134,6 +134,7 @@ def summary(points: pd.DataFrame, limit: float = 0.12) -> Summary:
     """What the errors of all points come to. Raises ValueError if there is none."""
     if points.empty:
         raise ValueError("There is no point to judge the model by.")
+    points = points.reset_index(drop=True)
     off = points["error"].abs()
     worst = points.loc[off.idxmax()]
     return Summary(
@@ -161,7 +162,7 @@ def wrong_winners(points: pd.DataFrame, tie: float = 1.05) -> pd.DataFrame:
     measured (names), and slower: how many times as long the predicted one took, measured.
     """
     rows = []
-    for _, group in points.groupby(list(PLACE), dropna=False):
+    for _, group in points.reset_index(drop=True).groupby(list(PLACE), dropna=False):
         chosen = group.loc[group["predicted"].idxmin()]
         fastest = group.loc[group["measured"].idxmin()]
         if chosen["measured"] < tie * fastest["measured"]:

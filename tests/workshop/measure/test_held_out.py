@@ -165,3 +165,13 @@ def test_a_point_without_a_limit_is_named_so():
     point = {"mbit": math.nan, "latency_ms": 0, "instances": 2, "ranks_per_instance": 4}
     name = held_out.name_of(pd.Series(point | {"bytes": 1_000_000, "algorithm": "gloo"}))
     assert name == "gloo, 1 MB, 2 x 4 ranks, no limit"
+
+
+def test_points_of_several_runs_may_be_put_together():
+    """Each has rows 0, 1, 2, ..."""
+    parts = [
+        held_out.all_reduces([CALIBRATION, UNLIMITED, job(mbit, ring=1.3)]) for mbit in (100, 400)
+    ]
+    both = pd.concat(parts)
+    assert held_out.summary(both).points == 8
+    assert held_out.wrong_winners(both).empty
