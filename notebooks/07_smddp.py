@@ -297,7 +297,7 @@ network.messages(panels, 2, ranks_each, f"{title} MB")
 #    instances. All four use the network at the same time, each for its own quarter.
 # 3. **All-gather, intra-node**: the finished quarters go to every rank of the instance.
 #
-# A large tensor goes in chunks of about 1 MiB: while one crosses the network, the next is added up
+# A large tensor goes in chunks of about 2 MiB: while one crosses the network, the next is added up
 # inside.
 
 # %%
@@ -392,7 +392,8 @@ errors = f"median error {judged.median:.0%}, largest {judged.largest:+.0%}"
 cost_model.predictions(shown, f"{judged.points} points that were not fitted: {errors}")
 
 # %%
-print(f"Recorded on {bench['links'].date} ({bench['links'].machine}): {judged}.")
+load = " to ".join(map(str, bench["links"].results["load"]))
+print(f"Recorded on {bench['links'].date} ({bench['links'].machine}, load {load}): {judged}.")
 print(f"This run: {held_out.summary(live)}.")
 for kind, rows in before.groupby("kind"):
     print(f"Recorded, {kind}: {len(rows)} points, median error {rows['error'].abs().median():.0%}.")
@@ -408,8 +409,9 @@ workshop.save_results(
 )
 
 # %% [markdown]
-# The model leaves out the wait for one of this machine's cores, which is most of what a step takes
-# where links are unlimited; the pipelining inside gloo; and Python. Look which points are off.
+# What the model leaves out: Python between the messages, the pipelining inside gloo, and that a
+# machine is busier at one moment than at another. α and β are those of one job. Where bytes over a
+# narrow link take most of the time, that matters least.
 #
 # ## Your own all-reduce under DDP
 #
@@ -780,8 +782,8 @@ workshop.quiz("07")
 # - Count what crosses the network: a ring in rank order sends 2 (N - 1) / N times the bytes over
 #   each instance's link, two tiers 2 (I - 1) / I times. N is the number of ranks, I that of
 #   instances.
-# - A model is worth what it predicts where it was not fitted. Bytes over a narrow link it knows;
-#   waiting for cores it does not.
+# - A model is worth what it predicts where it was not fitted: show all errors, the largest with its
+#   sign, and the winners that it gets wrong.
 # - DDP's buckets hide communication behind `backward()`, never more than `backward()` lasts, and
 #   never the last bucket.
 # - fp16 and PowerSGD change what is sent: divide before you convert, and check what is learned.

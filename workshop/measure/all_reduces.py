@@ -18,7 +18,7 @@ from dataclasses import dataclass
 # https://github.com/facebookincubator/gloo, read 2026-11-21.
 GLOO_SEGMENT_BYTES = 1024 * 1024
 # CHUNK_BYTES of scripts/demos/collectives/hierarchical.py.
-HIERARCHICAL_CHUNK_BYTES = 1024 * 1024
+HIERARCHICAL_CHUNK_BYTES = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True)
