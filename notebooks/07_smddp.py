@@ -238,8 +238,9 @@ with plots.canvas(title, "times as fast as gloo", size=(7.5, 2.2)) as axes:
     axes.axvline(1.75, color="black", linewidth=1.5)
     axes.set_yticks([0, 1], ["gloo again (noise)", "two tiers"])
     axes.set_ylim(-0.6, 1.6)
-print(f"Pale: five jobs, recorded on {five.date} ({five.machine}). Filled: this run. Black line:")
-print(f"by bytes, 1.75. The five: {of_jobs.min():.2f} to {of_jobs.max():.2f}.")
+load = " to ".join(map(str, five.results["load"]))
+print(f"Pale: five jobs, recorded on {five.date} ({five.machine}, load {load}): ", end="")
+print(f"{of_jobs.min():.2f} to {of_jobs.max():.2f}. Filled: this run. Black: by bytes, 1.75.")
 
 # %% [markdown]
 # ## Which bytes must cross?
@@ -267,10 +268,9 @@ panels = {
     f"{title}: {sent_mb[name]:.0f} MB": hops(all_reduces.steps(name, n_bytes, ranks_each, 2))
     for name, title in titles.items()
 }
-title = f"{megabytes} MB to average: over each instance's link go " + ", ".join(
-    f"{sent_mb[name]:.0f}" for name in titles
-)
-network.messages(panels, 2, ranks_each, f"{title} MB")
+crossing = "{:.0f}, {:.0f} and {:.0f} MB".format(*(sent_mb[name] for name in titles))
+title = f"{megabytes} MB to average: over each instance's link go {crossing}"
+network.messages(panels, 2, ranks_each, title)
 
 # %% [markdown]
 # The quotient, 14 / 8 = 1.75, is the **ratio by bytes**: what two tiers gain if the link is all
@@ -555,7 +555,7 @@ points = pd.DataFrame(
     | overlap.hidden(job["seconds"])
     for job in swept.results["jobs"]
 ).set_index("Gbit/s")
-points = 100 * points.rename(columns=lambda name: name.replace("buckets of ", "buckets, "))
+points = 100 * points
 ways = points.drop(columns="possible")
 title = f"Median of {len(ways)} links: {ways.median().idxmax()} hide {ways.median().max():.0f} %, "
 title += f"one bucket hides {ways['one bucket'].median():.0f} %"
@@ -571,7 +571,8 @@ with plots.canvas(title, "Gbit/s", "hidden, % of the communication", size=(7.5, 
     axes.set_xticks(list(points.index), [f"{rate:g}" for rate in points.index])
     axes.xaxis.set_minor_formatter("")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
-print(f"Recorded on {swept.date} ({swept.machine}).")
+load = " to ".join(map(str, swept.results["load"]))
+print(f"Recorded on {swept.date} ({swept.machine}, load {load}).")
 
 # %% [markdown]
 # ## Sending less, or in another order
