@@ -44,15 +44,14 @@ PATIENCE = 240  # seconds for what takes one or two on a machine with nothing el
 
 
 @contextlib.contextmanager
-def chromium(folder: Path, *flags: str, log_requests: bool = False):
+def chromium(folder: Path, log_requests: bool = False):
     """A headless Chromium with a profile of its own in `folder`, steered by chromedriver.
 
-    flags: besides the usual ones. log_requests: keep what pages ask for, as the driver's
-    "performance" log.
+    log_requests: keep what pages ask for, as the driver's "performance" log.
     """
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    for flag in (*FLAGS, *flags, f"--user-data-dir={folder / 'profile'}"):
+    for flag in (*FLAGS, f"--user-data-dir={folder / 'profile'}"):
         options.add_argument(flag)
     if os.geteuid() == 0:  # Chromium's sandbox refuses to run for root
         options.add_argument("--no-sandbox")

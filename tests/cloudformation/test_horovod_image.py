@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tools.setup.horovod import FLAGS
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "cloudformation" / "image"
 RECIPE = FOLDER / "Dockerfile"
@@ -32,9 +34,6 @@ def test_the_linter_finds_nothing():
 
 
 def test_horovod_is_built_as_for_the_kit_itself():
-    sys.path.insert(0, str(ROOT))
-    from tools.setup.horovod import FLAGS
-
     text = RECIPE.read_text()
     for name, value in FLAGS.items():
         assert f"{name}={value}" in text, name

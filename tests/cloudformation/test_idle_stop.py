@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from moto import mock_aws
-from test_notebook_instance import until
+from waiting import until
 
 from workshop.paths import CLOUDFORMATION
 

@@ -9,13 +9,13 @@ import io
 import os
 import subprocess
 import tarfile
-import time
 from pathlib import Path
 
 import botocore.session
 import psutil
 import pytest
 import stacks_harness
+from waiting import until
 
 from tools import notebook_template
 from workshop.account import stacks
@@ -145,14 +145,6 @@ def machine(deployed, tmp_path):
     result = Machine(tmp_path, *deployed)
     yield result
     result.end()
-
-
-def until(true, seconds: float = 90) -> None:
-    """Wait for a condition. Fails the test after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
 
 
 def test_the_template_holds_the_scripts_as_they_are_within_sagemakers_limit(deployed):

@@ -63,20 +63,6 @@ def test_statements_are_named_and_narrow(path):
     assert "ManagedPolicyArns" not in path.read_text()
 
 
-@each_template
-def test_a_role_is_passed_to_one_service_only(path):
-    for row in statements(load(path)):
-        if "iam:PassRole" in row["Action"]:
-            assert row["Condition"] == {
-                "StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}
-            }
-            assert row["Resource"] == {"Fn::GetAtt": ["TrainingRole", "Arn"]}
-
-
-def test_the_notebook_may_pass_a_role_at_all():
-    assert "iam:PassRole" in (CLOUDFORMATION / "roles.yaml").read_text()
-
-
 def test_parliament_finds_nothing_in_the_roles_policies(monkeypatch):
     with stacks_harness.aws(monkeypatch):
         session = stacks_harness.session("lint")

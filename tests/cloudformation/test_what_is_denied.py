@@ -137,6 +137,9 @@ def attempts(ann, ann2):
         "job with ann2's role": training(ann, RoleArn=their_role),
         "job as administrator": training(ann, RoleArn=f"arn:aws:iam::{ACCOUNT}:role/Admin"),
         "job with the notebook's own role": training(ann, RoleArn=ann.outputs["NotebookRoleArn"]),
+        "pass a job's role to EC2": [
+            Request("iam:PassRole", role, {"iam:PassedToService": "ec2.amazonaws.com"})
+        ],
         "job on p4d": training(ann, kind="ml.p4d.24xlarge"),
         "job with p5 in a group": training(ann, config=mixed),
         "job of a day": training(ann, seconds=86_400),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from bad_inputs_helpers import Row, check, run_click
+from bad_inputs_helpers import Row, check
 
 from data_prep.__main__ import main
 
@@ -37,11 +37,6 @@ def archive(raw: bytes):
 def pythons_version(here: Path) -> None:
     (here / "from").mkdir()
     (here / "from" / "cifar-10-python.tar.gz").write_bytes(b"")
-
-
-def somebodys_folder(here: Path) -> None:
-    (here / "data").mkdir()
-    (here / "data" / "thesis.txt").write_text("years of work")
 
 
 def a_file(here: Path) -> None:
@@ -77,12 +72,6 @@ FAILS = [
             ("2000 files", "expected 1 to 1437 files"),
             None,
         ),
-        (
-            "somebody else's folder",
-            "digits --out {here}/data",
-            ("{here}/data is in the way", "Move those files away", "--out FOLDER"),
-            somebodys_folder,
-        ),
         ("below a file", "digits --out {here}/file/x", ("{here}/file/x", "--out FOLDER"), a_file),
         ("no such folder", f"mnist {FROM}", ("no folder {here}/from", ANOTHER), None),
         ("half of the files", f"mnist {FROM}", ("lacks t10k-images", ANOTHER), two_of_four),
@@ -95,4 +84,4 @@ FAILS = [
 
 @pytest.mark.parametrize("row", [*USE, *FAILS], ids=lambda row: row.name.replace(" ", "-"))
 def test_data_that_is_refused(row, tmp_path):
-    check(row, run_click(main), tmp_path)
+    check(row, main, tmp_path)

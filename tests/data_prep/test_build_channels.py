@@ -125,8 +125,3 @@ def test_folder_without_write_permission(tmp_path):
             write_channels(tmp_path / "out", load, SHARDS, quiet=True)
     finally:
         tmp_path.chmod(0o700)
-
-
-def test_more_files_than_images(tmp_path):
-    with pytest.raises(DataError, match="expected 1 to 3 files"):
-        write_channels(tmp_path / "out", load, {"training": 4, "test": 1})

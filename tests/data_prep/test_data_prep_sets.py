@@ -12,7 +12,6 @@ from click.testing import CliRunner
 from data_prep_helpers import (
     cifar_files,
     cifar_pictures,
-    cifar_record,
     mnist_arrays,
     mnist_files,
     serve,
@@ -174,17 +173,6 @@ def test_every_pixel_is_in_its_place(source, tmp_path):
             assert pictures[0] | pictures[1] == drawn, "both come from the five batches"
             assert not pictures[0] & pictures[1], "no picture is in both"
     assert pictures[2] == drawn - pictures[0] - pictures[1]
-
-
-def test_the_naive_reshape_would_fail_this_test():
-    """The classic mistake keeps every byte and scrambles the picture; `looks_right` sees it."""
-    images, _ = cifar_pictures(1)
-    record = cifar_record(images[0], 3)
-    naive = np.frombuffer(record[1:], np.uint8).reshape(32, 32, 3)
-    assert sorted(naive.ravel()) == sorted(images[0].ravel())
-    assert not looks_right(naive)
-    right, labels = cifar10.decode(record)
-    assert looks_right(right[0]) and np.array_equal(right, images) and labels.tolist() == [3]
 
 
 def test_without_tensorflow(source, tmp_path, monkeypatch):

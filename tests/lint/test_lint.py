@@ -107,6 +107,8 @@ def test_a_fault_of_the_instructors_pages_is_seen():
     coverage, place = read(COVERAGE), instructor_rules.wrong_place
     assert place("00", "Set up", "code `target`") is None
     assert "has no section" in place("00", "No such section", "code `target`")
+    assert "no lesson 98" in place("98", "Set up", "code `target`")
+    assert all("is none of" in place("00", "Set up", word) for word in ("target", "result ``"))
     for evidence in ("code `no such`", "test `no.py::test_no`", "result `no`", "source `no`"):
         assert "there is no " in place("00", "Set up", evidence)
     missing = coverage.replace("\n| 16 |", "\n| 15 |")

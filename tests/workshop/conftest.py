@@ -1,8 +1,25 @@
-"""A session on the tests' own emulator, an estimator, and the pictures that are shown."""
+"""`workshop ...` in this process, a session, an estimator, and the pictures that are shown."""
 
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+from workshop.cli import main
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """A function: run `workshop ...` with these words; its exit status and output."""
+    monkeypatch.setenv("COLUMNS", "150")
+
+    def command(*words: object, answer: str | None = None) -> tuple[int, str]:
+        done = CliRunner().invoke(main, [str(word) for word in words], input=answer)
+        if done.exception and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        return done.exit_code, done.output
+
+    return command
 
 
 @pytest.fixture

@@ -6,12 +6,10 @@ The places, and what coverage.md calls code, are looked up by tests/lint/instruc
 import importlib.util
 import inspect
 import json
-import re
 
 import nbformat
 import pytest
 from course_text import COVERAGE, read, table
-from instructor_rules import wrong_place
 from lesson_runs import lesson_run
 
 from workshop.lesson.results import MIME
@@ -49,30 +47,6 @@ def test_what_shows_a_claim_was_recorded_there(lesson_run, number):
 
 def test_most_claims_are_shown_by_a_result():
     assert len(RESULTS) > len(ROWS) / 2
-
-
-@pytest.mark.parametrize(
-    ("place", "message"),
-    [
-        (("09", "Divide the data once", "result `read`"), None),
-        (("09", "Divide the data once", "result `files_seen`"), "there is no result 'files_seen'"),
-        (("09", "Divide the data once", "code `reads(True, True)`"), None),
-        (("09", "Divide the data once", "code `FullyReplicated`"), "there is no code"),
-        (("09", "Divide the data once", "FullyReplicated"), "is none of result"),
-        (("09", "Divide the data once", "result ``"), "is none of result"),
-        (
-            ("09", "Divide the data once", "test `tests/lint/test_lint.py::test_no`"),
-            "there is no test",
-        ),
-        (("09", "Divide the data once", "test `tests/no.py::test_no`"), "there is no test"),
-        (("09", "Divide the data once", "source `https://no.where`"), "there is no source"),
-        (("09", "Nowhere", "result `read`"), "has no section"),
-        (("98", "Divide the data once", "result `read`"), "no lesson 98"),
-    ],
-)
-def test_a_word_of_the_prose_shows_nothing(place, message):
-    reason = wrong_place(*place)
-    assert (reason is None) if message is None else re.search(message, reason), reason
 
 
 def test_names_that_the_documents_use_are_not_there():

@@ -1,22 +1,15 @@
 """What test_collectives.py runs on every rank. torch is imported there only."""
 
 import os
-from contextlib import contextmanager
+from unittest import mock
 
 NOT_IN = object()
 _groups = {}
 
 
-@contextmanager
 def placed(ranks_per_instance):
     """Inside the `with`, algorithms take the ranks for placed so, whatever the launcher said."""
-    before = dict(os.environ)
-    os.environ["LOCAL_WORLD_SIZE"] = str(ranks_per_instance)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+    return mock.patch.dict(os.environ, LOCAL_WORLD_SIZE=str(ranks_per_instance))
 
 
 def compare(cases):
@@ -64,36 +57,14 @@ def _group_of(members):
     return _groups[members] if dist.get_rank() in members else NOT_IN
 
 
-def compare_with_an_empty_message(number):
-    """The same with a ring in which every rank's message of this number holds only zeros."""
-    import torch
-    import torch.distributed as dist
-    from collectives import ring
-
-    whole, sent = ring.send, []
-
-    def send(tensor, *place):
-        sent.append(None)
-        whole(tensor * 0 if len(sent) - 1 == number else tensor, *place)
-
-    ring.send = send
-    try:
-        return sums("ring", 1, torch.arange(24) * (dist.get_rank() + 1))
-    finally:
-        ring.send = whole
-
-
 def compare_in_chunks(length, chunk_bytes, per_instance):
     """(ours, torch's) of a hierarchical all-reduce, cut into chunks of so many bytes."""
     import torch
     import torch.distributed as dist
     from collectives import hierarchical
 
-    whole, hierarchical.CHUNK_BYTES = hierarchical.CHUNK_BYTES, chunk_bytes
-    try:
+    with mock.patch.object(hierarchical, "CHUNK_BYTES", chunk_bytes):
         return sums("hierarchical", per_instance, torch.arange(length) * (dist.get_rank() + 1))
-    finally:
-        hierarchical.CHUNK_BYTES = whole
 
 
 def tiers_at_once():
@@ -119,14 +90,8 @@ def tiers_at_once():
 
         return step
 
-    for name in spans:
-        setattr(hierarchical.ring, name, watched(name))
-    try:
-        with placed(3):
-            hierarchical.all_reduce(torch.zeros(4 * hierarchical.CHUNK_BYTES // 4))
-    finally:
-        for name, function in originals.items():
-            setattr(ring, name, function)
+    with placed(3), mock.patch.multiple(ring, **{name: watched(name) for name in spans}):
+        hierarchical.all_reduce(torch.zeros(4 * hierarchical.CHUNK_BYTES // 4))
     return spans
 
 
@@ -164,11 +129,8 @@ def bytes_across(algorithm, n_bytes, per_instance):
         sent.append(tensor.nbytes if to // per_instance != here else 0)
         dist_send(tensor, to, group)
 
-    wire.dist.send = send
-    try:
+    with mock.patch.object(wire.dist, "send", send):
         sums(algorithm, per_instance, torch.zeros(n_bytes // 4))
-    finally:
-        wire.dist.send = dist_send
     return sum(sent)
 
 
@@ -177,16 +139,13 @@ def refused(algorithm, variables):
     import torch
     from collectives.timing import algorithm_of
 
-    before = dict(os.environ)
-    os.environ.pop("LOCAL_WORLD_SIZE", None)
-    os.environ.update(variables)
-    try:
-        algorithm_of(algorithm)(torch.ones(8))
-    except ValueError as error:
-        return str(error)
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+    with mock.patch.dict(os.environ):
+        os.environ.pop("LOCAL_WORLD_SIZE", None)
+        os.environ.update(variables)
+        try:
+            algorithm_of(algorithm)(torch.ones(8))
+        except ValueError as error:
+            return str(error)
 
 
 def sum_with_gaps(algorithm):

@@ -1,5 +1,7 @@
 """What the tests of the communication hooks run on every rank. torch is imported there only."""
 
+from unittest import mock
+
 
 def gradients(flags, steps, per_instance):
     """Gradients after each step, as one vector a step. flags: of the command line."""
@@ -23,22 +25,14 @@ def gradients(flags, steps, per_instance):
     return gradients_of
 
 
-def buckets_and_their_order(per_instance):
-    """Bytes of each bucket that the hierarchical hook was given in a step, in order."""
-    from common import hooks_torch
+def bytes_of_buckets(per_instance):
+    """Bytes of each bucket that the hierarchical hook was given in two steps, in order."""
+    from common.hooks_torch import TwoTier
 
-    whole, seen = hooks_torch.averaged, []
-
-    def averaged(state, bucket):
-        seen.append(bucket.buffer().nbytes)
-        return whole(state, bucket)
-
-    hooks_torch.averaged = averaged
-    try:
-        gradients(["--all-reduce", "hierarchical", "--bucket-megabytes", "0.01"], 2, per_instance)
-    finally:
-        hooks_torch.averaged = whole
-    return seen
+    flags = ["--all-reduce", "hierarchical", "--bucket-megabytes", "0.01"]
+    with mock.patch.object(TwoTier, "average", autospec=True, side_effect=TwoTier.average) as seen:
+        gradients(flags, 2, per_instance)
+    return [values.nbytes for _, values in (call.args for call in seen.mock_calls)]
 
 
 def refused(flags, per_instance):

@@ -19,16 +19,29 @@ def test_sagemaker_variables_are_the_defaults(monkeypatch):
     assert folders == [f"/somewhere/{n}" for n in ("CHANNEL_TRAINING", "CHANNEL_TEST", "MODEL_DIR")]
 
 
-def test_flags(monkeypatch, capsys):
+def test_flags(monkeypatch):
     monkeypatch.delenv("SM_MODEL_DIR", raising=False)
     args = parse("--model_dir", "s3://bucket/model", "--learning_rate", "0.5", "--max-steps", "3")
     assert (args.learning_rate, args.max_steps) == (0.5, 3)
     assert args.save_to.parts[-3:] == ("build", "model", "train_tf")
-    for wrong in (["--learning-rat", "1"], ["--epochs", "0"], ["--learning-rate", "0"]):
-        with pytest.raises(SystemExit) as ended:
-            parse(*wrong)
-        assert ended.value.code == 2
-    assert "unrecognized arguments: --learning-rat" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (["--learning-rat", "1"], "unrecognized arguments: --learning-rat"),
+        (["--epochs", "0"], "argument --epochs: 0 given, at least 1 expected"),
+        (["--epochs", "many"], "invalid int value: 'many'"),
+        (["--learning-rate", "0"], "0 given, more than 0 expected"),
+        (["--learning-rate", "nan"], "nan given, a finite number expected"),
+        (["--seed", "-1"], "-1 given, at least 0 expected"),
+        (["--save-to", f"{__file__}/model"], f"{__file__} is a file, a folder expected"),
+    ],
+)
+def test_a_wrong_flag_is_told(capsys, wrong, message):
+    with pytest.raises(SystemExit) as ended:
+        parse(*wrong)
+    assert ended.value.code == 2 and message in capsys.readouterr().err
 
 
 def test_global_batch_is_split_evenly_or_not_at_all():
@@ -71,3 +84,11 @@ def test_a_channel_is_all_its_parts_in_order(digits):
     assert images.max() == 255
     with np.load(digits / "training" / "part-00001.npz") as second:
         assert (labels[700:] == second["labels"]).all()
+
+
+def test_a_channel_without_a_part_or_of_other_images_is_an_error(digits, tmp_path):
+    with pytest.raises(ScriptError, match=r"no part-\*\.npz in .*: `python -m data_prep digits`"):
+        load_channel(tmp_path)
+    images = np.zeros((64, 9, 9, 1), np.uint8)
+    with pytest.raises(ScriptError, match=r"images of \(8, 8, 1\), and .* are \(9, 9, 1\)"):
+        load_channel(digits / "test", images)

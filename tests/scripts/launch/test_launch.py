@@ -4,13 +4,13 @@ import os
 import re
 import shlex
 import subprocess
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 import yaml
 from script_harness import TRAIN, channels, copied, free_port, module, start
+from waiting import until
 
 LAUNCH = TRAIN.parent / "launch"
 # What stands in the place of ssh: it is called with a host and a command.
@@ -64,10 +64,7 @@ def test_ssh_starts_torchrun_on_each_host(ssh, tmp_path):
 def test_ssh_fails_with_a_host_that_cannot_be_reached(ssh, tmp_path):
     """And does not wait for it: the rest is ended."""
     assert ssh("127.0.0.1 elsewhere", **stub(tmp_path, 600)).code == 255
-    folder, deadline = str(tmp_path), time.monotonic() + 30
-    while left := [process for process in psutil.process_iter() if in_folder(process, folder)]:
-        assert time.monotonic() < deadline, left
-        time.sleep(0.1)
+    until(lambda: not [each for each in psutil.process_iter() if in_folder(each, str(tmp_path))])
 
 
 def in_folder(process: psutil.Process, folder: str) -> bool:

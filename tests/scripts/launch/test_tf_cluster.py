@@ -3,12 +3,12 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 from script_harness import DEMOS, LAUNCHER
+from waiting import until
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -46,13 +46,6 @@ def test_workers_end_with_a_launcher_that_is_killed(tmp_path):
     launcher.kill()
     launcher.wait()
     until(lambda: not left(script))
-
-
-def until(true) -> None:
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def left(script: Path) -> list[int]:

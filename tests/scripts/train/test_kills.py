@@ -35,7 +35,7 @@ EVERY = 20  # steps from one checkpoint to the next
 STEPS = KILLS * 5 * EVERY  # each kill is seen some dozens of steps late
 COMMON = {"log-every": 1, "threads-per-rank": 1, "max-steps": STEPS}
 RESUMING = ("torch_distributed", "none")  # the TensorFlow scripts write no checkpoints
-pytestmark = pytest.mark.timeout(3600)
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -224,15 +224,6 @@ def _until_step(emulator: Emulator, name: str, step: int, seconds: float) -> Non
         time.sleep(0.2)
 
 
-def test_a_killed_instance_ends_the_job(emulator, sagemaker_session):
-    """In 30 s, with a reason, and what it has trained is in S3. Lesson 10 resumes from there."""
-    checkpoints = f"s3://{BUCKET}/killed"
-    name = begin(sagemaker_session, "train_torch_ddp.py", TORCHRUN, checkpoints)
-    kill_at(emulator, name, ALGO_2, EVERY + 1)
-    assert emulator.aws().objects(checkpoints, "us-east-1")
-
-
-@pytest.mark.soak
 @pytest.mark.parametrize("launcher", [name for name in WAYS if name not in RESUMING])
 def test_whoever_is_killed_the_job_ends(emulator, sagemaker_session, launcher):
     script, options, victims = WAYS[launcher]
@@ -241,7 +232,6 @@ def test_whoever_is_killed_the_job_ends(emulator, sagemaker_session, launcher):
         kill_at(emulator, name, victim, random.randrange(1, 2 * EVERY))
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize("launcher", RESUMING)
 def test_ten_kills_change_nothing(emulator, sagemaker_session, launcher):
     """Each job resumes from the checkpoints of the one before, and is killed; the last may end."""

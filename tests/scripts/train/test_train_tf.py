@@ -1,6 +1,5 @@
 """The TensorFlow files of scripts/train, each copied alone into an empty folder."""
 
-import importlib.util
 import os
 import re
 import sys
@@ -18,6 +17,7 @@ from script_harness import (
     channels,
     copied,
     finish,
+    module,
     mpirun,
     needs_horovod,
     start,
@@ -123,7 +123,8 @@ def test_two_ranks_train_what_one_process_trains(trained, name):
     ("name", "key"),
     [
         ("train_tf_horovod.py", "mpi"),
-        (SEVERAL, "multi_worker_mirrored_strategy"),
+        # Lesson 05 runs such a job beside the others, and compares their losses.
+        pytest.param(SEVERAL, "multi_worker_mirrored_strategy", marks=pytest.mark.soak),
         pytest.param("train_tf_fit.py", "mpi", marks=pytest.mark.soak),
         pytest.param("train_tf_mirrored.py", None, marks=pytest.mark.soak),  # two logical CPUs
     ],
@@ -213,7 +214,7 @@ def test_trains_on_tfrecord_files_of_images_of_cifar10s_size(tmp_path):
 
 @pytest.mark.parametrize("counts", [(40, 40), (40, 30, 10)], ids=["by file", "by record"])
 def test_ranks_stream_each_record_once_an_epoch(tmp_path, counts):
-    script, files = loaded("train_tf_fit.py"), tfrecords(tmp_path / "records", counts)
+    script, files = module("train_tf_fit.py", TRAIN), tfrecords(tmp_path / "records", counts)
     args = SimpleNamespace(global_batch_size=8, seed=0)
 
     def seen(rank: int) -> list[int]:
@@ -247,17 +248,9 @@ def test_streaming_holds_little_in_memory_and_begins_at_once(tmp_path):
 def test_a_tfrecord_file_that_was_cut_off_is_an_error(tmp_path):
     [path] = tfrecords(tmp_path / "training", (4,))
     Path(path).write_bytes(Path(path).read_bytes()[:-5])
-    examples, *_ = loaded("train_tf_fit.py").load(tmp_path / "training")
+    examples, *_ = module("train_tf_fit.py", TRAIN).load(tmp_path / "training")
     with pytest.raises(Exception, match="truncated record"):
         list(examples)
-
-
-def loaded(name: str):
-    """A script as a module of this process, which has TensorFlow."""
-    spec = importlib.util.spec_from_file_location("a_script", TRAIN / name)
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    return script
 
 
 @pytest.mark.parametrize(
@@ -268,7 +261,7 @@ def loaded(name: str):
     ],
 )
 def test_what_no_framework_tells_is_told(monkeypatch, digits, tmp_path, flags, message):
-    script = loaded(ONE)
+    script = module(ONE, TRAIN)
     threading = script.tf.config.threading
     monkeypatch.setattr(threading, "set_intra_op_parallelism_threads", lambda threads: None)
     monkeypatch.chdir(tmp_path)
@@ -282,7 +275,7 @@ def test_each_rank_takes_of_its_gpu_what_it_needs(monkeypatch, digits, name):
     needs_horovod()
     import horovod.tensorflow as hvd
 
-    script, calls = loaded(name), []
+    script, calls = module(name, TRAIN), []
     config = script.tf.config
     monkeypatch.setattr(hvd, "init", lambda: None)
     for value in ("rank", "local_rank"):

@@ -27,10 +27,8 @@ from script_harness import (
     torchrun,
 )
 
-import local_sagemaker
 from workshop.paths import NOTEBOOKS
 
-STAND_IN = Path(local_sagemaker.__file__).parent / "container" / "site"
 # 22 steps an epoch: 30 steps need the second epoch's order too.
 STEPS = ["--max-steps", "30"]
 # Float32 sums in another order differ by an ulp a step: 3e-8 was measured on weights up to 0.34.
@@ -158,13 +156,6 @@ def test_fsdp_trains_what_ddp_trains(digits, single, ddp, tmp_path, ranks):
     assert difference((single, ddp)[ranks - 1][1], tmp_path) == 0
 
 
-def test_smddp_trains_what_ddp_trains(digits, ddp, tmp_path):
-    script = copied("train_torch_ddp.py", tmp_path)
-    stand_in = {"PYTHONPATH": str(STAND_IN)}
-    flags = [*STEPS, *channels(digits), "--backend", "smddp"]
-    assert start(by_hand(2), script, *flags, **stand_in).hashes == ddp[0].hashes
-
-
 # Counts the bytes that DDP gives to its all-reduce.
 COUNT = """    from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
     sent = []
@@ -215,7 +206,7 @@ def test_bf16_stays_close(digits, single, tmp_path):
 @pytest.mark.parametrize("name", ["train_torch.py", "train_torch_ddp.py"])
 def test_resumes_to_the_same_weights(single, ddp, digits, tmp_path, name):
     """A rank is killed in step 26. Started again with the same command, all go on from step 25."""
-    whole, folder, command = (*single, alone()) if name == "train_torch.py" else (*ddp, torchrun(2))
+    whole, folder, command = (*single, alone()) if name == "train_torch.py" else (*ddp, by_hand(2))
     last_rank = "rank == world_size - 1"
     script = copied(name, tmp_path, dies(26, f'{last_rank} and not Path("second").exists()'))
     flags = [*STEPS, *channels(digits), "--checkpoint-dir", "kept", "--checkpoint-every", "5"]

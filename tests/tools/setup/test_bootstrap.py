@@ -10,11 +10,10 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-import psutil
 import pytest
+from waiting import until, wait_until_gone
 
 from tools.setup import environment, horovod, state, steps
 
@@ -197,16 +196,10 @@ def test_an_interrupted_step_leaves_no_process(popen, tmp_path):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stderr=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + 60
-    while not (pid_file.exists() and pid_file.read_text().strip()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: pid_file.exists() and pid_file.read_text().strip())
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=60) != 0
-    sleeper = int(pid_file.read_text())
-    while psutil.pid_exists(sleeper) and psutil.Process(sleeper).status() != "zombie":
-        assert time.monotonic() < deadline + 60
-        time.sleep(0.05)
+    wait_until_gone([int(pid_file.read_text())])
 
 
 def test_nothing_of_make_or_another_python_reaches_a_tool(monkeypatch):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-import time
-from collections.abc import Callable
 
 from botocore.exceptions import ClientError
+from waiting import until
 
 import workshop
 from workshop.account import stacks
@@ -80,13 +79,6 @@ def packed(session, name: str, script: bytes) -> str:
 def status(session, full: str) -> str:
     job = session.client("sagemaker").describe_training_job(TrainingJobName=full)
     return job["TrainingJobStatus"]
-
-
-def until(holds: Callable[[], bool], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it never came to be"
-        time.sleep(0.1)
 
 
 def host(session, name: str, tags: list[dict]) -> None:

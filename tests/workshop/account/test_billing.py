@@ -41,12 +41,15 @@ def test_another_seats_endpoint_is_not_ended(session):
 
 
 def test_stacks_that_cost_are_named_and_not_deleted(session):
-    both = {"Nat": "yes"}
+    both = {"Nat": "yes", "InterfaceEndpoints": "yes"}
     workshop.deploy(session, ("storage", "roles", "network"), log=quiet, parameters=both)
     notebook(session)
     cleanup.end_what_runs(session, long_ago(), quiet)
     lines = cleanup.still_billed(session)
     hourly = idle_price("nat-gateway").usd + idle_price("public-ipv4").usd
+    hourly += 6 * idle_price("interface-endpoint").usd  # the gateway endpoint to S3 is free
+    notes = [row.note for row in cleanup.find(session).by_kind("stacks")]
+    assert any("6 x interface-endpoint" in note for note in notes)
     seat = session.seat
     assert f"STILL BILLED: workshop-{seat}-network: {hourly:.3f} USD an hour" in lines
     hourly = idle_price("notebook ml.t3.medium").usd

@@ -16,8 +16,8 @@ from seat_helpers import (
     stack,
     status,
     stream,
-    until,
 )
+from waiting import until
 
 import workshop
 from workshop.account import cleanup, resources, stacks
@@ -217,18 +217,6 @@ def test_a_bucket_that_no_stack_holds_and_one_in_another_region(session):
     (foreign,) = report.left.foreign
     note = "it is in eu-west-1: clean that region too, with AWS_DEFAULT_REGION"
     assert (foreign.name, foreign.note) == (far, note)
-
-
-def test_what_stands_in_a_network_has_its_price(session):
-    both = {"Nat": "yes", "InterfaceEndpoints": "yes"}
-    workshop.deploy(session, ("storage", "roles", "network"), log=quiet, parameters=both)
-    network, *others = cleanup.find(session).by_kind("stacks")
-    assert not any(row.usd_per_month for row in others)
-    hourly = price("nat-gateway").usd + price("public-ipv4").usd
-    hourly += 6 * price("interface-endpoint").usd  # the gateway endpoint to S3 is free
-    assert network.usd_per_month == pytest.approx(730 * hourly)
-    assert "6 x interface-endpoint" in network.note
-    assert cleanup.clean(session, quiet).nothing_left
 
 
 def test_a_notebook_instance_that_bears_the_seats_name_alone(session, monkeypatch):

@@ -10,10 +10,8 @@ import time
 
 import psutil
 import pytest
-from click.testing import CliRunner
 
 from workshop import failures
-from workshop.cli import main
 from workshop.failures.reproduction import CheckResult, Failure
 
 START_SECONDS = 120
@@ -30,15 +28,11 @@ def made(monkeypatch):
     return put
 
 
-def run(*words: str):
-    return CliRunner().invoke(main, ["break", *words])
-
-
-def test_without_a_name_all_are_listed():
-    done = run()
-    assert done.exit_code == 0
+def test_without_a_name_all_are_listed(command):
+    status, output = command("break")
+    assert status == 0
     for name in failures.ALL:
-        assert f"\n{name} " in "\n" + done.output
+        assert f"\n{name} " in "\n" + output
 
 
 @pytest.mark.parametrize(
@@ -50,26 +44,17 @@ def test_without_a_name_all_are_listed():
         (True, ["--fixed"], 1, "fixed, and it still failed"),
     ],
 )
-def test_exit_status(made, failed, fixed, code, words):
+def test_exit_status(command, made, failed, fixed, code, words):
     made(CheckResult(failed, "the line <1>"))
-    done = run("made-up", *fixed)
-    assert done.exit_code == code and words in done.output and "the line <1>" in done.output
+    status, output = command("break", "made-up", *fixed)
+    assert status == code and words in output and "the line <1>" in output
 
 
-def test_what_this_machine_cannot_try_is_said(made):
+def test_what_this_machine_cannot_try_is_said(command, made):
     made(CheckResult(False, impossible="no namespaces."))
-    done = run("made-up")
-    assert done.exit_code == 2 and "cannot be tried here: no namespaces." in done.output
+    status, output = command("break", "made-up")
+    assert status == 2 and "cannot be tried here: no namespaces." in output
     assert not failures.reproduce("made-up", fixed=True).as_described
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [(["no-such"], "There are: rank-dies,"), (["--fixed"], "goes with a NAME")],
-)
-def test_wrong_use(words, message):
-    done = run(*words)
-    assert done.exit_code == 2 and message in done.output
 
 
 def test_an_interrupt_ends_all_ranks():

@@ -1,26 +1,19 @@
 """`workshop preflight`: a table, what to do, and its exit status. It makes nothing."""
 
+import functools
 import re
 
 import pytest
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError
-from click.testing import CliRunner
 
 from workshop.account import stacks
-from workshop.cli import main
 
 
-def preflight(*arguments: str):
-    """The command's exit status and output."""
-    result = CliRunner().invoke(main, ["preflight", *arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.exit_code, result.output
-
-
-@pytest.fixture(autouse=True)
-def nobody(clean_aws):
-    """No credentials of this machine are seen."""
+@pytest.fixture
+def preflight(clean_aws, command):
+    """Runs `workshop preflight ...` without this machine's credentials; exit status and output."""
+    return functools.partial(command, "preflight")
 
 
 @pytest.fixture
@@ -63,7 +56,7 @@ def calls(monkeypatch):
         ),
     ],
 )
-def test_a_lesson_offline(given, status, texts):
+def test_a_lesson_offline(preflight, given, status, texts):
     actual, output = preflight("--offline", *given)
     assert actual == status, output
     assert all(text in output for text in texts), output
@@ -73,21 +66,21 @@ def test_a_lesson_offline(given, status, texts):
     ("region", "text"),
     [("us-east-1", "AWS credentials are missing"), ("", "No AWS region is set")],
 )
-def test_without_credentials_or_region_one_line_and_status_2(monkeypatch, region, text):
+def test_without_credentials_or_region_one_line_and_status_2(preflight, monkeypatch, region, text):
     if region:
         monkeypatch.setenv("AWS_DEFAULT_REGION", region)
     status, output = preflight("05")
     assert status == 2 and output.count("\n") == 1 and text in output
 
 
-def test_with_expired_credentials_one_line_status_2_and_no_further_call(calls):
+def test_with_expired_credentials_one_line_status_2_and_no_further_call(preflight, calls):
     status, output = preflight("00")
     assert status == 2
     assert output.count("\n") == 1 and "Your AWS sign-in has expired" in output
     assert calls == ["GetCallerIdentity"]
 
 
-def test_a_lesson_is_checked_job_by_job():
+def test_a_lesson_is_checked_job_by_job(preflight):
     status, output = preflight("05", "--offline")
     assert status == 0, output
     jobs = [line for line in output.splitlines() if line and not line.startswith(" ")]
@@ -98,27 +91,14 @@ def test_a_lesson_is_checked_job_by_job():
     assert [line.split(":")[0] for line in jobs] == ["horovod", *once, *again]
 
 
-@pytest.mark.parametrize(
-    "arguments, text",
-    [
-        ([], "Missing argument 'LESSON'"),
-        (["02"], "Lesson 02 starts no job"),
-        (["88"], "No lesson 88"),
-    ],
-)
-def test_wrong_use_has_status_2_and_a_sentence(arguments, text):
-    status, output = preflight("--offline", *arguments)
-    assert status == 2 and text in output, output
-
-
-def test_the_emulator_can_be_asked(sagemaker_emulator):
+def test_the_emulator_can_be_asked(preflight, sagemaker_emulator):
     status, output = preflight("--target=local", "00")
     assert status == 0, output
     assert "?   quota         Could not be checked: List" in output
     assert "pulls no image" in output
 
 
-def test_a_network_is_looked_for_where_it_should_be(session):
+def test_a_network_is_looked_for_where_it_should_be(preflight, session):
     """The seat's own, or what is given."""
     once = ["--target=local", "--seat=tests", "05", "-p", "repeats=1"]
     status, output = preflight(*once)

@@ -5,16 +5,10 @@ from __future__ import annotations
 import json
 
 import nbformat
-from click.testing import CliRunner
 
-from workshop.cli import main
 from workshop.course import class_report
 
 HOSTILE = "<script>alert('x')</script>"
-
-
-def invoke(*arguments):
-    return CliRunner().invoke(main, ["class", *map(str, arguments)])
 
 
 def content(name="Ada", section="The ring", exercise=("right", ""), off="nothing", guess="2"):
@@ -46,14 +40,14 @@ def a_class(folder):
     return paths
 
 
-def test_the_report_of_thirty_files_of_which_eight_are_broken(tmp_path):
+def test_the_report_of_thirty_files_of_which_eight_are_broken(command, tmp_path):
     paths = a_class(tmp_path)
     assert len(paths) == 30
-    done = invoke("report", *paths, "--out", tmp_path / "class.html")
-    assert done.exit_code == 0, done.output
-    lines = [line for line in done.output.splitlines() if line.startswith("not read: ")]
+    status, output = command("class", "report", *paths, "--out", tmp_path / "class.html")
+    assert status == 0, output
+    lines = [line for line in output.splitlines() if line.startswith("not read: ")]
     assert [line.split()[2] for line in lines] == [f"{at}.json:" for at in range(22, 30)]
-    assert "format 2; this kit reads format 1" in done.output
+    assert "format 2; this kit reads format 1" in output
     page = (tmp_path / "class.html").read_text()
     assert "22 participants" in page and "Twin (18.json)" in page and "Twin (19.json)" in page
     assert "<script" not in page and page.count("&lt;script&gt;") >= 3
@@ -65,11 +59,11 @@ def test_the_report_of_thirty_files_of_which_eight_are_broken(tmp_path):
     assert (row["guessed"], row["wrong"], row["high"]) == (22, 2, 1)
 
 
-def test_only_a_report_of_nothing_fails(tmp_path):
+def test_only_a_report_of_nothing_fails(command, tmp_path):
     (tmp_path / "x.json").write_bytes(b"\xff\xfe\x00")
     broken = [*a_class(tmp_path)[-8:], tmp_path / "none.json", tmp_path / "x.json", tmp_path]
-    done = invoke("report", *broken, "--out", tmp_path / "class.html")
-    assert done.exit_code == 1 and done.output.count("not read: ") == len(broken)
+    status, output = command("class", "report", *broken, "--out", tmp_path / "class.html")
+    assert status == 1 and output.count("not read: ") == len(broken)
     assert not (tmp_path / "class.html").exists()
 
 
@@ -104,8 +98,8 @@ def test_a_hand_in_holds_what_the_notebooks_show(tmp_path, monkeypatch):
     assert class_report.read(path).lessons["02"] == state
 
 
-def test_the_command_writes_a_file_that_the_report_reads(tmp_path):
-    done = invoke("hand-in", "Ada L.", "--out", tmp_path)
-    assert done.exit_code == 0, done.output
+def test_the_command_writes_a_file_that_the_report_reads(command, tmp_path):
+    status, output = command("class", "hand-in", "Ada L.", "--out", tmp_path)
+    assert status == 0, output
     assert class_report.read(tmp_path / "hand-in-Ada-L.json").name == "Ada L."
-    assert invoke("hand-in", "../..", "--out", tmp_path).exit_code == 2
+    assert command("class", "hand-in", "../..", "--out", tmp_path)[0] == 2

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 
 import nbformat
 import pytest
+from bs4 import BeautifulSoup
 
 from workshop.course import pages as page
 from workshop.lesson import guess
@@ -16,41 +16,25 @@ FETCHES = {"src", "srcset", "data", "poster", "background"}
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
-class Reader(HTMLParser):
-    """What a browser would fetch for a page, and where its links lead."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.fetched: list[str] = []
-        self.links: list[str] = []
-        self.inside = ""
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes) -> None:
-        self.inside = tag
-        for name, value in attributes:
-            if name in FETCHES or (name == "href" and tag != "a"):
-                self.fetched.append(value)
-            elif name == "href":
-                self.links.append(value)
-
-    def handle_data(self, data) -> None:
-        if self.inside == "style":
-            rules = re.sub(r"/\*.*?\*/", "", data, flags=re.DOTALL)
-            self.fetched += re.findall(r"url\(\s*['\"]?([^)'\"]+)", rules)
-            self.fetched += re.findall(r"@import\s+['\"]([^'\"]+)", rules)
-        elif self.inside == "script":
-            self.fetched += re.findall(r"https?://[^\s'\"]+", data)
+def fetched(text: str) -> list[str]:
+    """What a browser would fetch for a page."""
+    soup = BeautifulSoup(text, "html.parser")
+    urls = [tag[name] for tag in soup(True) for name in FETCHES & set(tag.attrs)]
+    urls += [tag["href"] for tag in soup(href=True) if tag.name != "a"]
+    styles = "".join(re.sub(r"/\*.*?\*/", "", tag.text, flags=re.DOTALL) for tag in soup("style"))
+    urls += re.findall(r"url\(\s*['\"]?([^)'\"]+)", styles)
+    urls += re.findall(r"@import\s+['\"]([^'\"]+)", styles)
+    return urls + re.findall(r"https?://[^\s'\"]+", "".join(tag.text for tag in soup("script")))
 
 
 def from_elsewhere(text: str) -> list[str]:
     """What a page would fetch that does not lie in it."""
-    return [url for url in Reader(text).fetched if not url.startswith(("data:", "#"))]
+    return [url for url in fetched(text) if not url.startswith(("data:", "#"))]
 
 
 @pytest.fixture
 def written(tmp_path):
-    """Write the page of a notebook with these cells; return its text and its reader."""
+    """Write the page of a notebook with these cells; return its text."""
 
     def write(*cells, **options):
         notebook = nbformat.v4.new_notebook(cells=list(cells))
@@ -59,8 +43,7 @@ def written(tmp_path):
         copy.parent.mkdir(exist_ok=True)
         nbformat.write(notebook, copy)
         row = page.Row("01_x", "ok", 61.26)
-        text = page.write_html(copy, row, "local", tmp_path / "lessons", **options).read_text()
-        return text, Reader(text)
+        return page.write_html(copy, row, "local", tmp_path / "lessons", **options).read_text()
 
     return write
 
@@ -81,9 +64,9 @@ def test_a_page_fetches_nothing(written):
         code_cell({WIDGET: {"model_id": "1"}, "text/plain": "a widget"}),
         code_cell({"application/javascript": "alert(1)", "text/plain": "a program"}),
     ]
-    text, reader = written(*cells)
+    text = written(*cells)
     assert from_elsewhere(text) == []
-    assert "data:image/png;base64,iVBORw0KGgo=" in reader.fetched
+    assert "data:image/png;base64,iVBORw0KGgo=" in fetched(text)
     assert "<script" not in text and "a widget" in text
     spoilt = text.replace("</head>", '<link rel="stylesheet" href="https://cdn/x.css"></head>', 1)
     assert from_elsewhere(spoilt) == ["https://cdn/x.css"], "it would be seen"
@@ -95,7 +78,7 @@ def test_a_page_asks_for_a_guess_on_paper(written, kind):
     question = guess.Guess({"a": ("Which?", ["one", "other"]), "b": "How many?"}).instructions()
     content = {"text": question} if kind == "stream" else {"data": {"text/plain": question}}
     output = nbformat.v4.new_output(kind, **content)
-    text, _ = written(nbformat.v4.new_code_cell("guess = 1", outputs=[output]))
+    text = written(nbformat.v4.new_code_cell("guess = 1", outputs=[output]))
     for word in ("Write it down before you read on", "Which?", "other", "How many?"):
         assert word in text
     assert "cell of your own" not in text and "guess[" not in text
@@ -105,12 +88,12 @@ def test_a_page_asks_for_a_guess_on_paper(written, kind):
 def test_parameters_show_twice_only_where_they_were_changed(written, value, shown):
     cells = [nbformat.v4.new_code_cell(text) for text in ("a = 1", f"# Parameters\na = {value}")]
     cells[0].metadata["tags"], cells[1].metadata["tags"] = ["parameters"], ["injected-parameters"]
-    text, _ = written(*cells)
+    text = written(*cells)
     assert ("# Parameters" in text) == shown
 
 
 def test_recorded_results_are_not_shown(written):
-    text, _ = written(code_cell({MIME: {"secret_name": 1}, "text/plain": "secret_name"}))
+    text = written(code_cell({MIME: {"secret_name": 1}, "text/plain": "secret_name"}))
     assert "secret_name" not in text
 
 
@@ -121,7 +104,7 @@ def test_recorded_results_are_not_shown(written):
 def test_a_folded_cell_is_folded_on_the_page(written, hidden, tag, summary):
     cell = nbformat.v4.new_code_cell("assert secret_name == 1")
     cell.metadata |= {"jupyter": {"source_hidden": hidden}, "tags": [tag]}
-    text, _ = written(cell)
+    text = written(cell)
     folded = re.search(r"<details[^>]*><summary>(.*?)</summary>.*secret_name", text, re.DOTALL)
     assert "secret_name" in text and bool(folded) == hidden
     assert not hidden or folded[1].startswith(summary)
@@ -137,8 +120,8 @@ def test_links_lead_where_they_lead_in_the_notebook(written, tmp_path):
         "[a](02_y.ipynb#part) [b](03_z.ipynb) [c](exercises/02_y.ipynb) [d](a%20b.md)"
         " [e](https://x.org/02_y.ipynb) [f](#part)"
     )
-    _, reader = written(text_cell(text), pages={"01_x", "02_y"})
-    assert reader.links == [
+    soup = BeautifulSoup(written(text_cell(text), pages={"01_x", "02_y"}), "html.parser")
+    assert [link["href"] for link in soup("a", href=True)] == [
         "index.html",
         "02_y.html#part",
         "../lessons/03_z.ipynb",

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from local_sagemaker import daemon
 from workshop.cli.run import run
 from workshop.course import run as course_run
-from workshop.course.execute import NotebookFailed, UnknownParameter, execute
+from workshop.course.execute import NotebookFailed, execute
 from workshop.lesson.results import read_results
 
 COMMAND = [sys.executable, "-m", "workshop.cli", "run"]
@@ -98,30 +98,6 @@ def test_after_opening_a_session_errors_are_recorded(write_notebook, tmp_path, e
     cells = nbformat.read(tmp_path / "copy.ipynb", as_version=4).cells
     kinds = [output.output_type for cell in cells for output in cell.get("outputs", [])]
     assert "error" in kinds
-
-
-def test_an_unknown_parameter_is_an_error_before_anything_runs(write_notebook, tmp_path, own_state):
-    path = write_notebook("01_x", "x = 1")
-    with pytest.raises(UnknownParameter, match=r"no parameter epoch\. It has: target"):
-        execute(path, tmp_path / "copy.ipynb", {"epoch": 1})
-    done = start("--notebooks", path.parent, "--out", tmp_path / "build", "-p", "epoch=1")
-    assert done.exit_code == 1
-    assert "01_x.ipynb has no parameter epoch" in done.output
-    assert not (tmp_path / "build").exists()
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (["09"], "No lesson 09. There are: 01."),
-        (["-p", "value"], "expected NAME=VALUE"),
-        (["-p", "target=aws"], "use --target"),
-    ],
-)
-def test_wrong_arguments(write_notebook, tmp_path, arguments, message):
-    path = write_notebook("01_x", "x = 1")
-    done = start("--notebooks", path.parent, "--out", tmp_path / "build", *arguments)
-    assert done.exit_code != 0 and message in done.output
 
 
 def test_a_cell_that_hangs_is_ended_and_named(write_notebook, tmp_path):

@@ -20,10 +20,24 @@ from workshop.doctor.installed import FAIL, OK, WARN, CheckResult
 from workshop.launch import horovod
 
 
-def test_doctor_checks_this_machine():
-    """The real thing, as a user starts it."""
-    command = [str(Path(sys.executable).parent / "workshop"), "doctor"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+def run_among_traps(folder: Path, program: str, *arguments: str) -> subprocess.CompletedProcess:
+    """Run a program in a folder whose files must not be executed.
+
+    `python -c` and `python -m` would import them in place of the standard library's.
+    """
+    for name in ("json", "subprocess", "multiprocessing", "ctypes", "numpy", "socket"):
+        trap = f"open({str(folder / 'executed')!r}, 'a').write(__name__)\nraise ImportError"
+        (folder / f"{name}.py").write_text(trap)
+    command = [str(Path(sys.executable).with_name(program)), *arguments]
+    env = os.environ | {"LOCAL_SAGEMAKER_STATE_DIR": str(folder / "state")}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=folder, env=env)
+    assert not (folder / "executed").exists(), (folder / "executed").read_text()
+    return done
+
+
+def test_doctor_checks_this_machine(tmp_path):
+    """The real thing, as a user starts it, in whatever folder."""
+    done = run_among_traps(tmp_path, "workshop", "doctor")
     lines = done.stdout.splitlines()
     results = {line[6:19].strip(): line[:4].strip() for line in lines if line[:4].strip()}
     assert results["Python"] == results["mpirun"] == results["packages"] == OK, done.stdout
@@ -33,22 +47,8 @@ def test_doctor_checks_this_machine():
     assert done.returncode == (1 if FAIL in results.values() else 0)
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["workshop doctor", "local-sagemaker bandwidth --between 200mbit"],
-)
-def test_files_of_the_current_folder_are_not_executed(command, tmp_path):
-    """`python -c` and `python -m` would import them in place of the standard library's."""
-    for name in ("json", "subprocess", "multiprocessing", "ctypes", "numpy", "socket"):
-        trap = f"open({str(tmp_path / 'executed')!r}, 'a').write(__name__)\nraise ImportError"
-        (tmp_path / f"{name}.py").write_text(trap)
-    program, *arguments = command.split()
-    program = str(Path(sys.executable).with_name(program))
-    env = os.environ | {"LOCAL_SAGEMAKER_STATE_DIR": str(tmp_path / "state")}
-    done = subprocess.run(
-        [program, *arguments], capture_output=True, text=True, timeout=240, cwd=tmp_path, env=env
-    )
-    assert not (tmp_path / "executed").exists(), (tmp_path / "executed").read_text()
+def test_bandwidth_executes_nothing_of_the_current_folder(tmp_path):
+    done = run_among_traps(tmp_path, "local-sagemaker", "bandwidth", "--between", "200mbit")
     assert done.returncode == 0, done.stdout + done.stderr
 
 

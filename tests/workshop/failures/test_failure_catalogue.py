@@ -65,7 +65,10 @@ def test_all_of_jobs(sagemaker_emulator, clean_aws, name, fixed):
 
 
 @pytest.mark.namespaces
-@pytest.mark.parametrize("name", ["no-s3-endpoint", "requirements-offline"])
+@pytest.mark.parametrize(
+    "name",
+    ["no-s3-endpoint", pytest.param("requirements-offline", marks=pytest.mark.soak)],  # pip retries
+)
 def test_jobs_that_leave_nothing(sagemaker_emulator, session, name):
     def everything() -> dict:
         ec2 = session.client("ec2")

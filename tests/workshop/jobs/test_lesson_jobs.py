@@ -12,13 +12,11 @@ from pathlib import Path
 import botocore.session
 import pytest
 from botocore.validate import ParamValidator
-from click.testing import CliRunner
 from sagemaker.estimator import EstimatorBase
 
 from local_sagemaker import daemon
 from local_sagemaker.protocol.validation import check as check_as_the_service
 from workshop.account import preflight
-from workshop.cli import main
 from workshop.jobs.job_preview import preview, preview_session
 from workshop.jobs.lesson_jobs import JOBS, lesson_jobs, lesson_parameters
 
@@ -86,64 +84,39 @@ def test_the_preview_is_what_is_sent(session, estimator):
     assert TIME.sub("", json.dumps(previewed)) == TIME.sub("", json.dumps(received))
 
 
-def test_nothing_is_needed_and_nothing_starts(tmp_path, monkeypatch):
+def test_nothing_is_needed_and_nothing_starts(command, tmp_path, monkeypatch):
     monkeypatch.setenv("LOCAL_SAGEMAKER_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setenv("AWS_PROFILE", "no-such-profile")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://192.0.2.1")
     hosts = []
     monkeypatch.setattr(socket, "getaddrinfo", lambda host, *_, **__: hosts.append(host))
-    result = CliRunner().invoke(main, ["request", "00"])
-    assert result.exit_code == 0, result.output
-    (request,) = json.loads(result.output).values()
+    status, output = command("request", "00")
+    assert status == 0, output
+    (request,) = json.loads(output).values()
     assert request["RoleArn"].startswith("arn:aws:iam::" + "0" * 12)
     assert hosts == [], "something looked for a host"
     assert os.environ["AWS_PROFILE"] == "no-such-profile", "the shell's variables are back"
     assert daemon.running(tmp_path / "state") is None and not (tmp_path / "state").exists()
 
 
-def test_one_job_by_its_number_is_the_bare_request():
-    result = CliRunner().invoke(main, ["request", "01", "1", "--target", "aws"])
-    assert json.loads(result.output)["TrainingJobName"].startswith("workshop-me-ddp-")
-
-
-def test_a_parameter_and_a_region_are_taken_over():
+def test_a_parameter_and_a_region_are_taken_over(command):
     options = ["--target", "aws", "--region", "eu-central-1", "-p", "epochs=3", "--seat", "anna"]
-    result = CliRunner().invoke(main, ["request", "00", "first", *options])
-    request = json.loads(result.output)
+    _, output = command("request", "00", "first", *options)
+    request = json.loads(output)
     assert request["HyperParameters"]["epochs"] == "3"
     assert ".eu-central-1." in request["AlgorithmSpecification"]["TrainingImage"]
     assert request["TrainingJobName"].startswith("workshop-anna-first-")
 
 
-def test_with_stacks_it_has_their_names(session, sagemaker_emulator):
+def test_with_stacks_it_has_their_names(command, session, sagemaker_emulator):
     assert session.bucket  # made, if they are not there yet
-    result = CliRunner().invoke(main, ["request", "00", "1", "--stacks", "--seat", "tests"])
-    assert result.exit_code == 0, result.output
-    request = json.loads(result.output)
+    status, output = command("request", "00", "1", "--stacks", "--seat", "tests")
+    assert status == 0, output
+    request = json.loads(output)
     assert request["RoleArn"] == session.role
     assert request["OutputDataConfig"]["S3OutputPath"] == f"s3://{session.bucket}/jobs"
 
 
-def test_stacks_that_are_not_there_are_named(sagemaker_emulator):
-    result = CliRunner().invoke(main, ["request", "00", "--stacks", "--seat", "nobody"])
-    assert result.exit_code == 2 and "workshop-nobody-storage is not there" in result.output
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (["88"], "No lesson 88"),
-        (["00", "second"], "no job 'second'. It has: 1 'first'"),
-        (["00", "2"], "no job '2'"),
-        (["00", "-p", "epoch=3"], "no parameter epoch"),
-        (
-            ["05", "-p", "instance_count=yes"],
-            "expected a whole number that is not below 0, such as 2",
-        ),
-        (["00", "--seat", "A B"], "seat is 'A B'"),
-        (["00", "--target", "moon"], "Invalid value for '--target'"),
-    ],
-)
-def test_wrong_use_has_status_2_and_a_sentence(arguments, message):
-    result = CliRunner().invoke(main, ["request", *arguments])
-    assert result.exit_code == 2 and message in result.output
+def test_stacks_that_are_not_there_are_named(command, sagemaker_emulator):
+    status, output = command("request", "00", "--stacks", "--seat", "nobody")
+    assert status == 2 and "workshop-nobody-storage is not there" in output

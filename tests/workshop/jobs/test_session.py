@@ -89,10 +89,3 @@ def test_the_sdks_defaults_are_not_checked_at_each_look_into_them(session, monke
 
     monkeypatch.setattr("jsonschema.validate", refuse)
     assert resolve_value_from_config(None, TELEMETRY_OPT_OUT_PATH, False, sdk) is True
-
-
-def test_job_settings_are_arguments_of_an_estimator(session, estimator):
-    built = estimator(session, "x")
-    assert built.role == session.role
-    assert built.base_job_name == "workshop-tests-x"
-    assert built.output_path == f"s3://{session.bucket}/jobs"

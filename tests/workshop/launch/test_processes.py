@@ -1,16 +1,13 @@
 """Scripts run as processes: their JSON lines, their errors, and nothing left of them."""
 
 import os
-import shutil
 import signal
 import sys
-import time
-from pathlib import Path
 
 import psutil
 import pytest
 from jupyter_client.manager import start_new_kernel
-from rank_helpers import wait_until_gone
+from waiting import until, wait_until_gone
 
 from workshop.launch.processes import Processes, ProcessFailed, run_together
 
@@ -53,8 +50,8 @@ def test_a_command_that_is_not_there_says_so():
 
 
 def test_a_command_of_a_killed_supervisor_is_ended_and_it_is_said():
-    with Processes([python("import time; time.sleep(600)")]) as processes:
-        assert processes.until(lambda: processes.pids[0], timeout=60)
+    with Processes([python("import time; print(1, flush=True); time.sleep(600)")]) as processes:
+        assert processes.until(lambda: processes.lines, timeout=60)
         pid = processes.pids[0]
         os.kill(psutil.Process(pid).ppid(), signal.SIGKILL)
         with pytest.raises(ProcessFailed, match="Their supervisor was killed"):
@@ -74,29 +71,22 @@ def test_records_come_with_their_rank_and_a_rank_of_their_own_counts():
 CELLS = """
 import sys, time
 import workshop
-from workshop.launch.mpirun import mpirun
 from workshop.launch.processes import run_together
 def together(): run_together([sys.executable, "-c", WAIT])
 def ranks(): workshop.start_ranks(1).run(lambda: exec(WAIT))
-def mpi(): mpirun(1, sys.executable, "-c", WAIT)
 """
 
 
-@pytest.mark.parametrize("launcher", ["together", "ranks", "mpi"])
+@pytest.mark.parametrize("launcher", ["together", "ranks"])
 def test_an_interrupted_cell_shows_one_line(tmp_path, launcher):
-    """In a kernel, as the button in JupyterLab interrupts it."""
-    if launcher == "mpi" and not shutil.which("mpirun", path=Path(sys.executable).parent):
-        pytest.skip("mpirun is not installed")
+    """In a kernel, as the button in JupyterLab interrupts it. mpirun's: test_launch_mpirun.py."""
     note = tmp_path / "pid"
     wait = f"import os, pathlib, time; pathlib.Path({str(note)!r}).write_text(str(os.getpid())); "
     manager, client = start_new_kernel(kernel_name="python3")
     try:
         client.execute_interactive(f"WAIT = {wait + 'time.sleep(600)'!r}" + CELLS, timeout=120)
         client.execute(f"{launcher}()")
-        deadline = time.monotonic() + 120
-        while not (note.exists() and note.read_text()):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        until(lambda: note.exists() and note.read_text(), 120)
         manager.interrupt_kernel()
         while (message := client.get_iopub_msg(timeout=60))["msg_type"] != "error":
             pass

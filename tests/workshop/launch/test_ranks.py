@@ -1,13 +1,11 @@
 """`workshop.start_ranks`: real processes that work together, and what they say when they don't."""
 
 import os
-import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
-from rank_helpers import wait_until_gone
+from waiting import wait_until_gone
 
 from workshop.launch.ranks import RankFailed, start_ranks
 
@@ -114,16 +112,3 @@ def test_a_rank_that_dies_is_named(ranks):
 def test_a_senseless_count_is_refused(count):
     with pytest.raises(ValueError, match="1 to 64"):
         start_ranks(count)
-
-
-def test_the_ranks_end_with_a_notebook_that_is_killed_while_they_work():
-    text = (
-        "import os, signal, threading, time, workshop\nr = workshop.start_ranks(2)\n"
-        "threading.Thread(target=r.run, args=(time.sleep, 600)).start(); time.sleep(1)\n"
-        "print(*[f'pid {pid}' for pid in r.pids], sep='\\n', flush=True)\n"
-        "os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
-    pids = [int(line.split()[1]) for line in done.stdout.splitlines()]
-    assert len(pids) == 2, done.stderr
-    wait_until_gone(pids)

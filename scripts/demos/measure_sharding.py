@@ -1,0 +1,181 @@
+"""Measure what each rank holds and sends when the ranks divide a model among them.
+
+    torchrun --nproc_per_node 2 scripts/demos/measure_sharding.py --ways ddp,zero1,zero3
+
+SageMaker: entry_point="measure_sharding.py", source_dir="scripts/demos", distribution={"mpi":
+{"enabled": True, "processes_per_host": 2}}. A small GPT (sharding/gpt.py) is trained with AdamW,
+for a few steps in each way, always from the same weights and on the same text:
+
+- ddp: every rank holds everything.
+- zero1: the optimizer's state is divided (sharding/zero1.py).
+- zero2: gradients too. fully_shard that keeps the gathered weights until backward has used them.
+- zero3: weights too: fully_shard frees a block's weights when it has been computed.
+- hsdp: zero3 among the ranks of an instance, and an all-reduce between instances.
+
+Rank 0 prints a JSON line for each way, bytes of this rank alone:
+
+    {"event": "sharding", "way": "zero3", "world_size": 2, "instances": 1, "model_bytes": 12915096,
+     "weights": 6457548, "gradients": ..., "optimizer": ..., "held": ..., "peak": ...,
+     "sent": {"all_gather": ..., ...}, "seconds": [...], "loss": 3.45, "weights_sha256": "..."}
+
+weights, gradients, optimizer: bytes of these tensors after a step. held: of all tensors then, peak:
+at most during the step. sent: of the tensors that a step gave to each kind of collective, as long
+as all ranks have them together. seconds: of each step, on the slowest rank, while nobody counts.
+"""
+
+import argparse
+import gc
+import hashlib
+import socket
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
+from torch.nn.parallel import DistributedDataParallel
+
+from common.arguments import add_flag, number
+from common.errors import ScriptError, run_main
+from common.ranks_torch import cleanup, init_distributed
+from common.report import emit
+from sharding import gpt
+from sharding.memory import TensorWatch, storage_bytes
+from sharding.zero1 import Zero1
+
+WAYS = ("ddp", "zero1", "zero2", "zero3", "hsdp")
+WARM_UP = 2  # steps: the optimizer's state is made in the first
+
+
+def adamw(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+    """Return the optimizer of all ways. It holds two numbers for each weight."""
+    return torch.optim.AdamW(parameters, lr=1e-3, foreach=False)
+
+
+def build(way: str, args: argparse.Namespace, characters: int, ranks_here: int):
+    """Return the model, what to call with a batch, the optimizer, and the groups that send."""
+    world = [dist.group.WORLD]
+    torch.manual_seed(0)
+    model = gpt.GPT(characters, args.width, args.blocks)
+    if way == "ddp":
+        # The gradients are views of the buckets that travel: else both are held.
+        parallel = DistributedDataParallel(model, gradient_as_bucket_view=True)
+        return model, parallel, adamw(model.parameters()), world
+    if way == "zero1":
+        return model, model, Zero1(model, lambda part: adamw([part])), world
+    instances = dist.get_world_size() // ranks_here
+    shape = (instances, ranks_here) if way == "hsdp" else (dist.get_world_size(),)
+    names = ("replicate", "shard")[-len(shape) :]
+    mesh = init_device_mesh("cpu", shape, mesh_dim_names=names)
+    for module in (*model.blocks, model):
+        fully_shard(module, mesh=mesh, reshard_after_forward=way != "zero2")
+    return model, model, adamw(model.parameters()), mesh.get_all_groups()
+
+
+def train_step(parallel: nn.Module, optimizer, text: torch.Tensor, args, step: int) -> torch.Tensor:
+    """Train one step on this rank's part of a batch; return the mean loss of all ranks."""
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    x, y = gpt.batch(text, args.sequences, seed=step * world_size + rank)
+    optimizer.zero_grad()
+    loss = gpt.mean_loss(parallel, x, y)
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+
+def measure(way: str, args: argparse.Namespace, text, characters: int, ranks_here: int) -> dict:
+    """Train in one way; return the record. Every rank must call it."""
+    with TensorWatch() as watch:
+        model, parallel, optimizer, groups = build(way, args, characters, ranks_here)
+        for step in range(WARM_UP):
+            train_step(parallel, optimizer, text, args, step)
+        gc.collect()
+        watch.peak = 0
+        watch.sent.clear()
+        loss = train_step(parallel, optimizer, text, args, WARM_UP)
+    release_sent_tensors(groups)
+    tensors = held_tensors(model, optimizer) | {"held": watch.held_bytes(), "peak": watch.peak}
+    seconds = []
+    for step in range(WARM_UP + 1, WARM_UP + 1 + args.steps):
+        dist.barrier()
+        began = time.perf_counter()
+        train_step(parallel, optimizer, text, args, step)
+        seconds.append(time.perf_counter() - began)
+    slowest = torch.tensor(seconds, dtype=torch.float64)
+    dist.all_reduce(slowest, dist.ReduceOp.MAX)
+    dist.all_reduce(loss)
+    return {
+        "model_bytes": sum(4 * parameter.numel() for parameter in model.parameters()),
+        **tensors,
+        "sent": dict(watch.sent),
+        "seconds": [round(value, 6) for value in slowest.tolist()],
+        "loss": round(loss.item() / dist.get_world_size(), 6),
+        "weights_sha256": weights_sha256(model),
+    }
+
+
+def release_sent_tensors(groups: list[dist.ProcessGroup]) -> None:
+    """Make gloo let go of what was sent: each of its threads keeps that until it sends again."""
+    for group in groups:
+        small = [dist.all_reduce(torch.zeros(1), group=group, async_op=True) for _ in range(32)]
+        for work in small:
+            work.wait()
+
+
+def held_tensors(model: nn.Module, optimizer) -> dict[str, int]:
+    """Return the bytes of this rank's weights, gradients and optimizer state."""
+    inner = optimizer.optimizer if isinstance(optimizer, Zero1) else optimizer
+    state = [value for values in inner.state.values() for value in values.values()]
+    gradients = [parameter.grad for parameter in model.parameters()]
+    if isinstance(optimizer, Zero1):
+        gradients.append(optimizer.part.grad)
+    return {
+        "weights": storage_bytes(model.parameters()),
+        "gradients": storage_bytes(gradients),
+        "optimizer": storage_bytes(state),
+    }
+
+
+def weights_sha256(model: nn.Module) -> str:
+    """Return the hash of the whole weights. Every rank must call it: shards are put together."""
+    digest = hashlib.sha256()
+    for parameter in model.parameters():
+        whole = parameter.full_tensor() if isinstance(parameter, DTensor) else parameter
+        digest.update(whole.detach().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def main() -> None:
+    """Measure each way, one after the other."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    positive = number(int, 1)
+    add_flag(parser, "--ways", default="ddp,zero1,zero2,zero3", help=f"of {', '.join(WAYS)}")
+    add_flag(parser, "--width", type=positive, default=256, help="of the GPT; a multiple of 4")
+    add_flag(parser, "--blocks", type=positive, default=4, help="of the GPT")
+    add_flag(parser, "--sequences", type=positive, default=4, help="of each rank's batch")
+    add_flag(parser, "--steps", type=positive, default=3, help="that are timed")
+    parser.add_argument("--model_dir", help="accepted because the SDK's estimator always sends it")
+    args = parser.parse_args()
+    ways = args.ways.split(",")
+    if unknown := [way for way in ways if way not in WAYS]:
+        raise ScriptError(f"--ways: there is no {unknown[0]!r}; there are {', '.join(WAYS)}")
+    _, ranks_here = init_distributed("gloo")
+    torch.set_num_threads(1)
+    hosts: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(hosts, socket.gethostname())
+    about = {"world_size": dist.get_world_size(), "instances": len(set(hosts))}
+    text, characters = gpt.load_text()
+    for way in ways:
+        record = measure(way, args, text, characters, ranks_here)
+        if dist.get_rank() == 0:
+            emit(event="sharding", way=way, **about, **record)
+        gc.collect()
+    cleanup()
+
+
+if __name__ == "__main__":
+    run_main(main)
