@@ -98,7 +98,8 @@ class Step:
 
 def under_ddp(model: torch.nn.Module, all_reduce: str) -> torch.nn.Module:
     """Return the model under DDP with this hook."""
-    # On gloo PowerSGD needs all gradients in one bucket: see train_torch_links.py.
+    # Of gloo's two threads each bucket's PowerSGD hook keeps one, waiting for an all-reduce that
+    # needs the other: two buckets at a time wait for ever. So all gradients go into one.
     ddp_model = parallel(model, 1e6 if all_reduce == "powersgd" else None)
     hook = all_reduce.removesuffix(" again")
     options = {"all_reduce": hook, "powersgd_rank": 2, "powersgd_start": POWERSGD_START}
