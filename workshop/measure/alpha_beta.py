@@ -100,13 +100,14 @@ class HierarchicalLinks:
 
     intra_node: shared by the messages of one instance. inter_node: an instance's one link to the
     network, shared by the messages that leave it; and by those that enter it, apart from the
-    first. None: not known, because nothing was measured there. machine: shared by all messages,
-    where all instances live on one machine's cores. adding: seconds per byte that a rank adds.
+    first. None: not known, because nothing was measured there. machine: by tier, what all
+    messages of all instances share where they live on one machine's cores. adding: seconds per
+    byte that a rank adds.
     """
 
     intra_node: SharedLinks | None
     inter_node: SharedLinks | None
-    machine: SharedLinks | None = None
+    machine: Mapping[str, SharedLinks | None] | None = None
     adding: float = 0.0
 
     def seconds(self, messages: list[Message], placement: Placement) -> float:
@@ -120,7 +121,7 @@ class HierarchicalLinks:
             _tier_seconds(self.inter_node, group, "between instances") for group in crossing
         ]
         if self.machine and messages:
-            seconds.append(_tier_seconds(self.machine, messages, "on this machine"))
+            seconds.append(_machine_seconds(self.machine, messages, placement))
         return max(seconds, default=0.0)
 
     @classmethod
@@ -148,8 +149,10 @@ class HierarchicalLinks:
                 "scripts/demos."
             )
         instances = [record["instances"] for record in unlimited if "instances" in record]
-        all_at_once = {
-            instances[0] * pairs: by_bytes for pairs, by_bytes in on_machine["inter_node"].items()
+        machine = {
+            tier: _shared(tier, by_pairs, instances[0])
+            for tier, by_pairs in on_machine.items()
+            if by_pairs
         }
         added = [
             min(record["seconds"]) / record["bytes"]
@@ -158,7 +161,7 @@ class HierarchicalLinks:
         ]
         return cls(
             **{tier: _shared(tier, by_pairs) for tier, by_pairs in measured.items()},
-            machine=_shared("inter_node", all_at_once),
+            machine=machine or None,
             adding=added[0] if added else 0.0,
         )
 
@@ -196,19 +199,39 @@ def _tier_seconds(links: SharedLinks | None, messages: list[Message], name: str)
     return links.seconds(mean, len(messages))
 
 
-def _shared(tier: str, by_pairs: dict[int, dict[int, float]]) -> SharedLinks | None:
+def _machine_seconds(
+    machine: Mapping[str, SharedLinks | None], messages: list[Message], placement: Placement
+) -> float:
+    """What a step costs the cores of one machine: each message as if all were of its tier."""
+    groups: dict[str, list[Message]] = {"intra_node": [], "inter_node": []}
+    for message in messages:
+        groups["inter_node" if placement.crosses(message) else "intra_node"].append(message)
+    seconds = 0.0
+    for tier, group in groups.items():
+        if group and (links := machine.get(tier)):
+            mean = sum(message.n_bytes for message in group) / len(group)
+            seconds += len(group) / len(messages) * links.seconds(mean, len(messages))
+    return seconds
+
+
+def _shared(
+    tier: str, by_pairs: dict[int, dict[int, float]], instances: int = 1
+) -> SharedLinks | None:
     if not by_pairs:
         return None
-    fewest, most = min(by_pairs), max(by_pairs)
-    alone, busy = (_link(tier, pairs, by_pairs[pairs]) for pairs in (fewest, most))
+    # A pair of ranks inside an instance passes two messages, one each way.
+    least = 2 if tier == "intra_node" else 1
+    by_count = {instances * max(pairs, least): by_bytes for pairs, by_bytes in by_pairs.items()}
+    fewest, most = min(by_count), max(by_count)
+    alone, busy = (_link(tier, count, by_count[count]) for count in (fewest, most))
     return SharedLinks(alone, busy, at_once=most, fewest=fewest)
 
 
-def _link(tier: str, pairs: int, by_bytes: dict[int, float]) -> Link:
+def _link(tier: str, messages: int, by_bytes: dict[int, float]) -> Link:
     if len(by_bytes) < 3:
         raise ValueError(
-            f"Tier {tier}, {pairs} pair(s): messages of {len(by_bytes)} sizes were measured. A fit "
-            "needs three or more."
+            f"Tier {tier}, {messages} at once: messages of {len(by_bytes)} sizes were measured. A "
+            "fit needs three or more."
         )
     return Link.fit(by_bytes)
 

@@ -15,7 +15,7 @@ from workshop.measure.alpha_beta import HierarchicalLinks, Link, SharedLinks, es
 
 counts = st.integers(1, 6)
 everywhere = st.sampled_from([*all_reduces.ALGORITHMS, *all_reduces.PLACED])
-INSIDE = SharedLinks(Link(10e-6, 1e-9), Link(20e-6, 3e-9), at_once=4)
+INSIDE = SharedLinks(Link(10e-6, 1e-9), Link(20e-6, 3e-9), at_once=4, fewest=2)
 NETWORK = Link(100e-6, 8 / 200e6)
 TIERS = HierarchicalLinks(
     INSIDE, SharedLinks(NETWORK, Link(NETWORK.alpha, 2 * NETWORK.beta), at_once=2)
@@ -160,7 +160,7 @@ def lines_of(tiers):
         links = getattr(tiers, tier)
         for pairs in (1, 4):
             for n_bytes in (8, 1000, 4_000_000):
-                true = links.seconds(n_bytes, pairs)
+                true = links.seconds(n_bytes, pairs)  # a pair inside: two messages, the fewest
                 records.append(line(tier, pairs, n_bytes, true, 100 * true, true))
     return records
 
@@ -226,3 +226,18 @@ def test_the_least_of_the_blocks_is_fitted_and_adding_is_read():
     assert tiers.inter_node.busy.beta == pytest.approx(
         TIERS.inter_node.seconds(1e9, 4) / 1e9, rel=0.01
     )
+
+
+def test_messages_share_the_cores_of_one_machine_by_their_tier():
+    """Of a ring's 8 messages 6 stay inside: they cost what such messages cost, 8 at once."""
+    machine = {
+        "intra_node": SharedLinks(Link(1.0, 0.0), Link(2.0, 0.0), at_once=8, fewest=4),
+        "inter_node": SharedLinks(Link(3.0, 0.0), Link(10.0, 0.0), at_once=8, fewest=2),
+    }
+    links = dataclasses.replace(TIERS, machine=machine)
+    place = {"instances": 2, "ranks_per_instance": 4, "links": links}
+    assert estimated_seconds("ring", 8, **place) == pytest.approx(14 * (6 * 2.0 + 2 * 10.0) / 8)
+    # To one instance from three others: three messages out, on one link in.
+    step = [all_reduces.Message(n, 0, 8.0) for n in (1, 2, 3)]
+    seconds = links.seconds(step, Placement(4, 1))
+    assert seconds == pytest.approx(3.0 + (10.0 - 3.0) / 6)
