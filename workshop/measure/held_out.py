@@ -152,7 +152,7 @@ def name_of(point: Mapping) -> str:
     rate = "no limit" if pd.isna(point["mbit"]) else f"{point['mbit']:g} Mbit/s"
     late = f", {point['latency_ms']:g} ms" if point["latency_ms"] else ""
     layout = f"{point['instances']} x {point['ranks_per_instance']} ranks"
-    return f"{point['algorithm']}, {point['bytes'] / 1e6:g} MB, {layout}, {rate}{late}"
+    return f"{point['algorithm']}, {point['bytes'] / 1e6:.2g} MB, {layout}, {rate}{late}"
 
 
 def wrong_winners(points: pd.DataFrame, tie: float = 1.05) -> pd.DataFrame:
