@@ -4,91 +4,195 @@ from __future__ import annotations
 
 import math
 
-import torch
-
 from workshop.launch.ranks import RankFailed, start_ranks
 from workshop.lesson.check import Wrong, exercise, unanswered
+from workshop.measure.alpha_beta import Link
+
+P4D = {
+    "instance_type": "ml.p4d.24xlarge",
+    "instances": 2,
+    "gpus": 8,
+    "framework": "pytorch",
+    "version": (2, 2, 0),
+    "own_groups": False,
+}
+G5 = P4D | {"instance_type": "ml.g5.xlarge", "gpus": 1}
+CPU = P4D | {"instance_type": "ml.c5.2xlarge", "gpus": 0}
+# What differs from a job, the answer, and why.
+BACKENDS = [
+    (P4D, "smddp", "p4d, PyTorch 2.2.0 and no groups: SMDDP can run."),
+    (P4D | {"version": (2, 5, 1)}, "smddp", "2.5.1 is the last image with SMDDP."),
+    (P4D | {"instance_type": "ml.p4de.24xlarge"}, "smddp", "p4de has SMDDP, too."),
+    (P4D | {"version": (2, 6, 0)}, "nccl", "No image after PyTorch 2.5.1 has SMDDP."),
+    (P4D | {"version": (2, 10, 0)}, "nccl", "2.10 is newer than 2.5: compare tuples, not texts."),
+    (P4D | {"instance_type": "ml.p5.48xlarge"}, "nccl", "SMDDP does not run on P5."),
+    (G5, "nccl", "SMDDP runs on p4d and p4de only."),
+    (P4D | {"own_groups": True}, "nccl", "SMDDP has no new_group()."),
+    (
+        P4D | {"framework": "tensorflow", "version": (2, 11, 0)},
+        "nccl",
+        "For TensorFlow SMDDP is deprecated, and never supported Keras.",
+    ),
+    (CPU, "gloo", "Neither SMDDP nor NCCL runs without GPUs."),
+    (CPU | {"instances": 1}, "none", "One rank has nobody to average with."),
+    (G5 | {"instances": 1}, "none", "One rank has nobody to average with."),
+    (P4D | {"instances": 1, "own_groups": True}, "nccl", "Eight GPUs are eight ranks."),
+]
 
 
 @exercise("07.1")
-def prepare(answer) -> str:
-    """What several ranks prepare, added up in 16 bits as an all-reduce adds it."""
-    for by_rank in (
-        [[1.0, -2.5], [3.0, 0.5]],
-        [[70_000.0, 1.0], [60_000.0, 3.0]],
-        [[100_000.0], [-100_000.0], [40.0], [0.0]],
-        [[800_000.0], *[[16.0]] * 15],  # infinite, too, where only a root of 16 divides it
-    ):
-        world_size, case = len(by_rank), f"With the gradients {by_rank} on {len(by_rank)} ranks, "
-        sent = [_prepared(answer, gradients, world_size) for gradients in by_rank]
-        total = sum(sent[1:], start=sent[0])
-        right = torch.tensor(by_rank).mean(0)
-        if torch.isfinite(total).all() and torch.allclose(total.float(), right, rtol=2e-3):
-            continue
-        got = total.tolist()
-        if not torch.isfinite(torch.stack(sent)).all():
-            raise Wrong(
-                f"{case}a rank sends {[part.tolist() for part in sent]}: infinite before the sum. "
-                "The largest float16 is 65,504. Divide before you convert."
-            )
-        if torch.allclose(total.float(), right * world_size, rtol=2e-3) or got == [math.inf] * len(
-            got
-        ):
-            raise Wrong(f"{case}the sum is {got}, and the mean is {right.tolist()}: who divides?")
-        raise Wrong(f"{case}the sum is {got}, and the mean is {right.tolist()}.")
-    return "Divided first, so every part and the sum are finite, with half the bytes."
+def backend(answer) -> str:
+    """One job for each condition."""
+    for job, right, why in BACKENDS:
+        got = answer(dict(job))
+        if got != right:
+            raise Wrong(f"For {job} you said {got!r}. {why}")
+    return "Right for every job. SMDDP is worth a measurement on two types of instance only."
 
 
-def _prepared(answer, gradients: list[float], world_size: int) -> torch.Tensor:
-    given = torch.tensor(gradients)
-    prepared = answer(given, world_size)
-    if not isinstance(prepared, torch.Tensor):
-        raise Wrong(f"You returned {prepared!r}: return the tensor that this rank sends.")
-    if prepared.dtype != torch.float16:
-        why = " It has 16 bits, too, but only 8 of them are for precision." * (
-            prepared.dtype == torch.bfloat16
-        )
-        raise Wrong(f"You returned {prepared.dtype}, and float16 was asked for.{why}")
-    if given.tolist() != gradients:
-        raise Wrong(
-            f"Your function changed the gradients that it was given, from {gradients} to "
-            f"{given.tolist()}. They belong to DDP: make a new tensor."
-        )
-    return prepared
+SHAPES = [
+    ([(512, 512)], 2),
+    ([(512,)], 2),
+    ([(64, 32, 3, 3)], 4),
+    ([(10, 16)], 2),
+    ([(8, 8)], 2),
+    ([(16, 1, 3, 3), (16,), (32, 16, 3, 3), (32,), (512, 512), (512,), (10, 512), (10,)], 2),
+]
 
 
 @exercise("07.2")
-def most_gain(answer) -> str:
-    """Several layouts, one instance among them."""
-    for instances, each in ((2, 4), (2, 1), (2, 8), (8, 8), (64, 8), (1, 8), (1, 1)):
-        ranks = instances * each
-        flat, tiers = 2 * (ranks - 1) / ranks, 2 * (instances - 1) / instances
-        right = flat / tiers if instances > 1 else 1.0
-        call = f"most_gain({instances}, {each})"
-        try:
-            got = answer(instances, each)
-        except ZeroDivisionError as error:
-            raise Wrong(
-                f"{call} divides by zero: one instance has no link to another. Return 1."
-            ) from error
-        if not isinstance(got, int | float):
-            raise Wrong(f"{call} is {got!r}; return a number.")
-        if not math.isclose(got, right, rel_tol=1e-9):
-            raise Wrong(f"{call} is {right:.4g}, you said {got:.4g}. {_reason(got, right, each)}")
-    return "At most 2 times with many ranks on two instances; nearly nothing with many instances."
+def powersgd_bytes(answer) -> str:
+    """Matrices, a convolution, vectors, and matrices that are too small."""
+    for shapes, rank in SHAPES:
+        got, right = answer(list(shapes), rank), _powersgd(shapes, rank)
+        if got == right:
+            continue
+        call = f"powersgd_bytes({shapes}, {rank}) is {right}, you said {got!r}."
+        if got == right / 4:
+            raise Wrong(f"{call} A number has 4 bytes.")
+        if got == _powersgd(shapes, rank, always=True):
+            raise Wrong(f"{call} Small matrices and vectors travel as they are.")
+        if len(shapes[0]) > 2:
+            raise Wrong(f"{call} All dimensions but the first are the columns.")
+        raise Wrong(f"{call} Count rows x r and columns x r, or all numbers.")
+    return "Each large matrix became two thin ones: the more rows and columns, the more you save."
 
 
-def _reason(got: float, right: float, each: int) -> str:
-    if math.isclose(got * right, 1, rel_tol=1e-9):
-        return "That is upside down: the ring's bytes divided by the two tiers' bytes."
-    if got == each:
-        return (
-            "In the ring in order only the ranks at its ends send over the network, not every rank."
+def _powersgd(shapes, rank: int, always: bool = False) -> int:
+    numbers = 0
+    for shape in shapes:
+        rows, columns = shape[0], math.prod(shape[1:])
+        thin = (rows + columns) * rank
+        small = 2 * thin >= rows * columns or len(shape) == 1
+        numbers += rows * columns if small and not always else thin
+    return 4 * numbers
+
+
+TRACES = [
+    ([("compute", 0, 10), ("all-reduce", 10, 14)], 4),
+    ([("compute", 0, 10), ("all-reduce", 4, 14)], 4),
+    ([("all-reduce", 2, 6), ("compute", 0, 10)], 0),
+    ([("compute", 0, 10), ("all-reduce", 6, 14), ("all-reduce", 8, 15)], 5),
+    ([("compute", 0, 4), ("compute", 6, 10), ("all-reduce", 3, 8)], 2),
+    ([("compute", 0, 4), ("compute", 2, 10), ("all-reduce", 5, 12)], 2),
+    ([("compute", 0, 4), ("all-reduce", 6, 9)], 3),
+]
+
+
+@exercise("07.3")
+def exposed_ms(answer) -> str:
+    """One bucket, several that overlap, and computing in pieces."""
+    for spans, right in TRACES:
+        got = answer(list(spans))
+        if isinstance(got, int | float) and math.isclose(got, right, abs_tol=1e-9):
+            continue
+        sent = [(start, end) for kind, start, end in spans if kind == "all-reduce"]
+        call = f"exposed_ms({spans}) is {right}, you said {got!r}."
+        if got == sum(end - start for start, end in sent):
+            raise Wrong(f"{call} That is all of the communication: computing hides some.")
+        if len(sent) > 1:
+            raise Wrong(f"{call} Two buckets at the same time expose that time once.")
+        raise Wrong(f"{call} Count only the time in which nothing is computed.")
+    return "What is left when computing is taken away: this, and waiting, is what a step pays."
+
+
+LAYERS = [(3.0, 1_000_000)] * 4
+UNEVEN = [(1.0, 4_000_000), (2.0, 10), (5.0, 2_000_000), (1.0, 500_000)]
+STEPS = [
+    (LAYERS, 1e9, 2.0, 8e-6),
+    (LAYERS, 1e6, 2.0, 8e-6),
+    (LAYERS, 1e6, 0.0, 1e-6),
+    (LAYERS, 3e6, 1.0, 2e-6),
+    (UNEVEN, 1e6, 0.5, 1e-6),
+    (UNEVEN, 4.5e6, 0.5, 1e-6),
+]
+
+
+@exercise("07.4")
+def step_ms(answer) -> str:
+    """A slow link, a fast one, one bucket, and layers of very different sizes."""
+    for layers, limit, alpha, beta in STEPS:
+        right, got = _step(layers, limit, alpha, beta), answer(list(layers), limit, alpha, beta)
+        if isinstance(got, int | float) and math.isclose(got, right, rel_tol=1e-9):
+            continue
+        call = f"step_ms({layers}, {limit:g}, {alpha}, {beta}) is {right:g}, you said {got!r}."
+        n_bytes, computed = sum(size for _, size in layers), sum(ms for ms, _ in layers)
+        if limit > n_bytes:
+            raise Wrong(f"{call} With one bucket it is computing, and then one all-reduce.")
+        if got == _step(layers, limit, alpha, beta, closes_at_end=False):
+            raise Wrong(f"{call} What is left at the end of backward() is a bucket, too.")
+        if isinstance(got, int | float) and got > right and got >= computed:
+            raise Wrong(f"{call} A bucket travels while later layers compute.")
+        raise Wrong(f"{call} A bucket begins when it is closed and the one before it is sent.")
+    return "The last bucket is always exposed; more buckets cost alpha each. The best is between."
+
+
+def _step(layers, limit, alpha, beta, closes_at_end: bool = True) -> float:
+    computed = sent = bucket = 0.0
+    for number, (ms, n_bytes) in enumerate(layers):
+        computed, bucket = computed + ms, bucket + n_bytes
+        if bucket >= limit or (closes_at_end and number == len(layers) - 1):
+            sent, bucket = max(sent, computed) + alpha + beta * bucket, 0.0
+    return sent
+
+
+@exercise("07.5")
+def worst(answer) -> str:
+    """Links of two kinds; the largest error is once above and once below."""
+    for alpha, beta, factors in (
+        (1e-4, 4e-8, {(2, 10**6): 1.02, (4, 10**6): 0.9, (8, 8 * 10**6): 1.05}),
+        (1e-3, 1e-8, {(2, 4000): 1.3, (8, 10**6): 0.95, (4, 10**7): 1.0}),
+        (5e-5, 8e-8, {(2, 10**5): 0.99, (16, 10**5): 1.2, (16, 10**7): 1.19}),
+    ):
+        link = Link(alpha, beta)
+        messages = {size: link.seconds(size) for size in (8, 65_536, 1_048_576)}
+        rings = {
+            (ranks, size): factor * 2 * (ranks - 1) * link.seconds(size / ranks)
+            for (ranks, size), factor in factors.items()
+        }
+        errors = {case: 1 / factor - 1 for case, factor in factors.items()}
+        case = max(errors, key=lambda case: abs(errors[case]))
+        got = answer(dict(messages), dict(rings))
+        if not isinstance(got, tuple) or len(got) != 2:
+            raise Wrong(f"You returned {got!r}: return the case and its error, as a pair.")
+        close = math.isclose(got[1], errors[case], rel_tol=1e-4)
+        if got[0] == case and close:
+            continue
+        about = f"With α = {alpha:g} s and β = {beta:g} s per byte"
+        if math.isclose(got[1], -errors[case], rel_tol=1e-4) or math.isclose(
+            got[1], 1 / (1 + errors[case]) - 1, rel_tol=1e-4
+        ):
+            raise Wrong(f"{about}: the sign. It is predicted / measured - 1.")
+        if got[0] == max(errors, key=lambda case: errors[case]):
+            raise Wrong(f"{about}: an error far below 0 is large, too. Compare absolute values.")
+        raise Wrong(
+            f"{about} the worst case is {case} with {errors[case]:+.1%}; you said {got[0]} with "
+            f"{got[1]:+.1%}. A ring has 2 (N - 1) steps, each with 1 / N of the tensor."
         )
-    return "Divide 2 (N - 1) / N, N ranks, by 2 (I - 1) / I, I instances."
+    return "Found, with its sign. A model is as good as its worst case outside of its fit."
 
 
-@exercise("07.3", seconds=180)
+@exercise("07.6", seconds=180)
 def hierarchical(answer) -> str:
     """On four real ranks, taken as two instances with two ranks each, and as one of four."""
     with start_ranks(4) as ranks:
@@ -106,7 +210,7 @@ def _on_ranks(ranks, answer, length: int, each: int) -> list[dict]:
         return ranks.run("collectives.practice:call_in_tiers", answer, length, each, timeout=15)
     except RankFailed as error:
         message = str(error)
-        if unanswered("07.3") in message:
+        if unanswered("07.6") in message:
             raise
         if "had not returned" in message:
             raise Wrong(

@@ -14,79 +14,198 @@
 # %% [markdown]
 # # 07 · Exercises: SMDDP
 #
-# Three exercises: easy, medium and hard. The last one runs on four real ranks of this machine.
+# Six exercises, from easy to hard. The last one runs on four real ranks of this machine.
 
 # %%
+import itertools
+
 import torch
 import torch.distributed as dist
 
 import workshop
+from workshop.measure.alpha_beta import Link
 
 # %% [markdown]
-# ## Exercise 07.1 · Half the bytes, no infinity (6 minutes, easy)
+# ## Exercise 07.1 · SMDDP, NCCL or neither? (6 minutes, easy)
 #
-# You want to average gradients over `world_size` ranks, as `torch.float16`. Every rank
-# prepares its float32 gradients with your function. An all-reduce then *adds up* what all ranks
-# prepared, in 16 bits, and nothing is done after that.
+# A colleague asks which backend a job should use. `job` is a dictionary:
 #
-# Write the function. The sum must be the mean over the ranks, and it must be finite whenever that
-# mean fits into 16 bits and the ranks' gradients have the same sign. `torch.float16` ends at
-# 65,504: with two ranks, gradients of 70,000 and 60,000 have a mean that fits. The tensor that you
-# are given belongs to DDP, so don't change it.
+# - `instance_type`, such as `"ml.p4d.24xlarge"`; `instances`; `gpus`: on each instance;
+# - `framework`: `"pytorch"` or `"tensorflow"`; `version`, such as `(2, 5, 1)`;
+# - `own_groups`: whether the script calls `torch.distributed.new_group()`.
+#
+# Return `"smddp"` where it is worth a measurement because it can run; `"nccl"` for all other jobs
+# with GPUs; `"gloo"` without them; and `"none"` if there is only one rank. A job has a rank for
+# each GPU, and one for each instance without GPUs.
 #
 # <details><summary>Hint</summary>
-# A number that is already infinite stays infinite when you divide it. So what has to come first?
-# `tensor / 2` makes a new tensor, `tensor /= 2` changes the old one, and `.to(...)` converts.
+# "SMDDP in one page" has four conditions: two types of instance, one framework, its last version,
+# no groups. Versions compare as tuples: `(2, 10, 0) > (2, 5, 1)`.
 # </details>
 
 
 # %% tags=["answer"]
-def prepare(gradients, world_size):
-    """What this rank sends: float16, whose sum over all ranks is the mean. A new tensor."""
+def backend(job):
+    """The backend for a job: "smddp", "nccl", "gloo" or "none"."""
     # BEGIN SOLUTION
-    return (gradients / world_size).to(torch.float16)
+    if job["instances"] * max(1, job["gpus"]) == 1:
+        return "none"
+    if job["gpus"] == 0:
+        return "gloo"
+    made_for = job["instance_type"] in ("ml.p4d.24xlarge", "ml.p4de.24xlarge")
+    runs = job["framework"] == "pytorch" and job["version"] <= (2, 5, 1)
+    return "smddp" if made_for and runs and not job["own_groups"] else "nccl"
     # END SOLUTION
 
 
 # %% tags=["check"]
-workshop.check("07.1", prepare)
+workshop.check("07.1", backend)
 
 # %% [markdown]
-# ## Exercise 07.2 · What two tiers can gain (8 minutes, medium)
+# ## Exercise 07.2 · What PowerSGD sends (8 minutes, medium)
 #
-# Assume that the link between instances is the only bottleneck, and that both algorithms use it
-# equally well. How many times as fast as a ring in rank order is a hierarchical all-reduce? Write
-# it as a function of the number of instances and the number of ranks on each.
+# PowerSGD takes each gradient as a matrix: the first dimension are the rows, all others together
+# the columns. A convolution's weight of shape (64, 32, 3, 3) has 64 rows and 288 columns. In place
+# of the matrix it sends two thin ones, rows x r and columns x r; r is `rank` here, a small number
+# (not a process). PyTorch does so only if twice the numbers of the thin ones are fewer than those
+# of the matrix. Everything else, and each vector, travels as it is. A number has 4 bytes.
 #
-# With N ranks in all, a ring sends 2 (N - 1) / N times the bytes over each instance's link. With
-# I instances, two tiers send 2 (I - 1) / I times the bytes. A single instance has no such link:
-# return 1 for it.
+# How many bytes does a rank put into one step's all-reduces?
 #
 # <details><summary>Hint</summary>
-# Divide one by the other. For 2 instances with 4 ranks each the lesson computes 1.75.
+# With `r` the width: compress if `2 * (rows + columns) * r < rows * columns`.
+# `math.prod(shape[1:])` are the columns.
 # </details>
 
 
 # %% tags=["answer"]
-def most_gain(instances, ranks_each):
-    """How many times as fast as a flat ring two tiers are, by bytes."""
+def powersgd_bytes(shapes, rank):
+    """Bytes that are averaged for gradients of these shapes (tuples)."""
     # BEGIN SOLUTION
-    if instances == 1:
-        return 1.0
-    ranks = instances * ranks_each
-    return ((ranks - 1) / ranks) / ((instances - 1) / instances)
+    numbers = 0
+    for rows, *others in shapes:
+        columns = 1
+        for size in others:
+            columns *= size
+        thin = (rows + columns) * rank
+        compressed = bool(others) and 2 * thin < rows * columns
+        numbers += thin if compressed else rows * columns
+    return 4 * numbers
     # END SOLUTION
 
 
 # %% tags=["check"]
-workshop.check("07.2", most_gain)
+workshop.check("07.2", powersgd_bytes)
 
 # %% [markdown]
-# Try it: `most_gain(2, 8)`, `most_gain(8, 8)`, `most_gain(64, 8)`. The more instances there are,
-# the less two tiers can gain over a ring. A library such as SMDDP has other means besides: overlap,
-# EFA, servers on the CPUs.
+# Try it: the lesson's model has the shapes `(16, 1, 3, 3)`, `(16,)`, `(32, 16, 3, 3)`, `(32,)`,
+# `(512, 512)`, `(512,)`, `(10, 512)`, `(10,)`. What is the ratio by bytes for a width of 2? The
+# step became faster by less, because it also computes.
 #
-# ## Exercise 07.3 · Two tiers in three calls (13 minutes, hard)
+# ## Exercise 07.3 · Read a trace (8 minutes, medium)
+#
+# A profiler gives you one rank's step as spans: (kind, start, end), in milliseconds, in any order.
+# kind is `"compute"` or `"all-reduce"`. Spans of one kind may overlap: buckets share the link.
+#
+# Return the **exposed communication**: for how many milliseconds something is being sent while
+# nothing is computed.
+#
+# <details><summary>Hint</summary>
+# Cut the time at every start and end. Between two neighbouring cuts nothing changes: look which
+# kinds cover that piece, and add its length if it is only the all-reduce.
+# </details>
+
+
+# %% tags=["answer"]
+def exposed_ms(spans):
+    """Milliseconds in which an all-reduce runs and no computing does."""
+    # BEGIN SOLUTION
+    cuts = sorted({time for _, start, end in spans for time in (start, end)})
+    exposed = 0.0
+    for left, right in itertools.pairwise(cuts):
+        active = {kind for kind, start, end in spans if start <= left and right <= end}
+        if active == {"all-reduce"}:
+            exposed += right - left
+    return exposed
+    # END SOLUTION
+
+
+# %% tags=["check"]
+workshop.check("07.3", exposed_ms)
+
+# %% [markdown]
+# ## Exercise 07.4 · Which buckets? (10 minutes, medium)
+#
+# `layers` has a pair for each layer, in the order of `backward()`: (milliseconds that it computes,
+# bytes of its gradient, which is ready when it is done). A bucket closes as soon as it holds
+# `limit` bytes or more, and at the end of `backward()`. Its all-reduce takes `alpha + beta * bytes`
+# milliseconds. It begins when the bucket is closed and the one before it has been sent.
+#
+# Return after how many milliseconds the last all-reduce ends.
+#
+# <details><summary>Hint</summary>
+# Go through the layers with two clocks: `computed` is when `backward()` has come so far, `sent` is
+# when the link is free again. A bucket begins at the later of the two.
+# </details>
+
+
+# %% tags=["answer"]
+def step_ms(layers, limit, alpha, beta):
+    """When the last bucket has been sent, in ms since backward() began."""
+    # BEGIN SOLUTION
+    computed = sent = 0.0
+    bucket = 0
+    for number, (ms, n_bytes) in enumerate(layers):
+        computed += ms
+        bucket += n_bytes
+        if bucket >= limit or number == len(layers) - 1:
+            sent = max(sent, computed) + alpha + beta * bucket
+            bucket = 0
+    return sent
+    # END SOLUTION
+
+
+# %% tags=["check"]
+workshop.check("07.4", step_ms)
+
+# %% [markdown]
+# Now decide: 40 layers of 1 MB, 3 ms each, on a link with β = 8 ms per MB and α = 2 ms; then with α
+# = 20 ms. Which limit is best, 1, 2, 5, 10 or 40 MB? Why neither the smallest nor the largest?
+#
+# ## Exercise 07.5 · Test the model (9 minutes, medium)
+#
+# `messages` are timed messages, bytes → seconds. `Link.fit(messages)` gives the line; its
+# `.seconds(n_bytes)` is what a message takes. `rings` are ring all-reduces of other sizes, which
+# somebody measured: (ranks, bytes of the tensor) → seconds.
+#
+# Judge the model by what it was not fitted on. Return the case of `rings` that it predicts worst,
+# and its error with the sign: predicted / measured - 1.
+#
+# <details><summary>Hint</summary>
+# A ring has 2 (N - 1) steps, and a message of it has a part of the tensor. "Worst" is the largest
+# absolute error.
+# </details>
+
+
+# %% tags=["answer"]
+def worst(messages, rings):
+    """(the case that is predicted worst, its error with the sign)."""
+    # BEGIN SOLUTION
+    link = Link.fit(messages)
+    errors = {
+        (ranks, n_bytes): 2 * (ranks - 1) * link.seconds(n_bytes / ranks) / measured - 1
+        for (ranks, n_bytes), measured in rings.items()
+    }
+    case = max(errors, key=lambda case: abs(errors[case]))
+    return case, errors[case]
+    # END SOLUTION
+
+
+# %% tags=["check"]
+workshop.check("07.5", worst)
+
+# %% [markdown]
+# ## Exercise 07.6 · Two tiers in three calls (13 minutes, hard)
 #
 # `tensor` is a vector whose length is a multiple of the number of ranks on an instance.
 # `intra_node` is the group of all ranks on this rank's instance. `inter_node` is the group of the
@@ -118,4 +237,4 @@ def hierarchical(tensor, intra_node, inter_node):
 
 
 # %% tags=["check"]
-workshop.check("07.3", hierarchical)
+workshop.check("07.6", hierarchical)

@@ -7,13 +7,14 @@ distribution={"mpi": {"enabled": True, "processes_per_host": 4}}. Rank 0 prints 
 
     {"event": "placement", "instances": 2, "ranks_per_instance": 4}
     {"event": "link", "tier": "inter_node", "pairs": 4, "bytes": 1048576, "seconds": [...]}
+    {"event": "add", "bytes": 1048576, "seconds": [...]}
     {"event": "all_reduce", "algorithm": "ring", "bytes": 8388608, "seconds": [...]}
     {"event": "cards", "algorithm": "ring", "bytes": 8388608, "sent": [...], "received": [...]}
 
 seconds: of one call, by block, on the slowest rank. A link line is one message, timed as a step of
 a ring. With 1 pair nothing else moves on an instance; with more, so many of its ranks send at the
-same time. Cards lines (--card-bytes) are what the instances' network cards counted in one call, by
-rank, with all headers.
+same time. An add line: every rank adds so many bytes of float32, all at the same time. Cards lines
+(--card-bytes) are what the instances' network cards counted in one call, by rank, with all headers.
 Two of a name, "ring,ring again", measure it twice in each round, to see the noise.
 An algorithm that does not give what torch's all-reduce gives is not measured: the script fails.
 """
@@ -30,11 +31,14 @@ from common.ranks_torch import cleanup, init_distributed
 from common.report import emit
 
 ODD_LENGTH = 1001  # elements, in the comparison with torch's own
+ADDED = 2**20  # bytes
+ADDITIONS = 20  # in a row: the ranks do not begin to the microsecond
 
 
 def arguments() -> argparse.Namespace:
     """Read the flags; lists are written with commas."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    # "gloo again": the same a second time, as a measure of the noise.
     every = "gloo,ring,interleaved_ring,hierarchical"
     add_flag(parser, "--algorithms", type=list_of(_algorithm, "names"), default=every)
     sizes, count = list_of(_size, "sizes"), number(int, 1)
@@ -62,6 +66,7 @@ def main() -> None:
     for algorithm in args.algorithms:
         check(algorithm)
     measure_links(args)
+    measure_adding(args)
     measure_all_reduces(args)
     count_on_cards(args)
     cleanup()
@@ -77,6 +82,13 @@ def measure_links(args: argparse.Namespace) -> None:
 def calls_for(n_bytes: int, calls: int) -> int:
     """How many calls a block has: a short one is over sooner than the ranks can begin together."""
     return max(calls, tiers.CALLS_OF_SHORT) if n_bytes < tiers.SHORT else calls
+
+
+def measure_adding(args: argparse.Namespace) -> None:
+    """Print a line: how long adding takes while all ranks add."""
+    sums, arrived = torch.zeros(2, ADDED // 4)
+    seconds = timing.in_turns({"add": lambda: sums.add_(arrived)}, ADDITIONS, args.blocks)["add"]
+    say(event="add", bytes=ADDED, seconds=tiers.slowest(seconds))
 
 
 def measure_all_reduces(args: argparse.Namespace) -> None:

@@ -7,28 +7,35 @@ SageMaker: entry_point="measure_steps.py", source_dir="scripts/demos", distribut
 {"enabled": True, "processes_per_host": 2}}. Rank 0 prints JSON lines:
 
     {"event": "steps", "world_size": 2, "hidden_units": 512, "gradient_bytes": 1090088,
-     "images": 64, "seconds": [...]}
+     "images": 64, "all_reduce": "default", "seconds": [...], "behind": [...]}
 
-images: of each rank's batch. seconds: of one step, by block, on the slowest rank. The images are
+images: of each rank's batch. all_reduce: DDP's communication hook (common/hooks_torch.py), or
+"default again", the same configuration a second time: what differs between the two is noise.
+seconds: of one step, by block, on the slowest rank; all are measured in rounds. behind: of them,
+those after the largest gradient was ready, on rank 0. The images are
 random numbers: their values change nothing in the time. Each rank computes with one thread.
 """
 
 import argparse
+import itertools
+import time
 
 import torch
 import torch.distributed as dist
 from torch.nn.functional import cross_entropy
-from torch.nn.parallel import DistributedDataParallel
 
 from collectives import tiers, timing
 from common.arguments import add_flag, number
 from common.data import CLASSES
 from common.errors import run_main
+from common.hooks_torch import NAMES, parallel, register
 from common.model_torch import Classifier
 from common.ranks_torch import cleanup, init_distributed
 from common.report import emit
 
 SIDE = 16  # pixels
+ALL_REDUCES = (*NAMES, "default again")
+POWERSGD_START = 2  # its first steps are ordinary ones
 
 
 def arguments() -> argparse.Namespace:
@@ -37,6 +44,7 @@ def arguments() -> argparse.Namespace:
     count = number(int, 1)
     add_flag(parser, "--hidden-units", type=_counts, default=[512, 4096], help="of each model")
     add_flag(parser, "--images", type=_counts, default=[64], help="of each rank's batch")
+    add_flag(parser, "--all-reduce", type=_hooks, default=["default"], help="of several ranks")
     add_flag(parser, "--blocks", type=count, default=5, help="measurements of each")
     add_flag(parser, "--steps", type=count, default=3, help="in a row in each of them")
     parser.add_argument("--model_dir", help="accepted because the SDK's estimator always sends it")
@@ -49,34 +57,62 @@ def main() -> None:
     init_distributed("gloo")
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    cases = [(units, images) for units in args.hidden_units for images in args.images]
-    steps = {case: make_step(*case) for case in cases}
-    functions = {case: step for case, (step, _) in steps.items()}
-    seconds = timing.in_turns(functions, args.steps, args.blocks, warm_up=args.steps)
-    for (units, images), (_, gradient_bytes) in steps.items():
-        slowest = [round(value, 6) for value in tiers.slowest(seconds[units, images])]
+    cases = list(itertools.product(args.hidden_units, args.images, args.all_reduce))
+    steps = {case: Step(*case) for case in cases}
+    warm_up = max(args.steps, POWERSGD_START + 1)
+    seconds = timing.in_turns(dict(steps), args.steps, args.blocks, warm_up=warm_up)
+    for case, step in steps.items():
+        slowest = [round(value, 6) for value in tiers.slowest(seconds[case])]
+        units, images, all_reduce = case
         about = {"world_size": dist.get_world_size(), "hidden_units": units}
-        about |= {"gradient_bytes": gradient_bytes, "images": images}
+        about |= {"gradient_bytes": step.gradient_bytes, "images": images, "all_reduce": all_reduce}
         if dist.get_rank() == 0:
-            emit(event="steps", **about, seconds=slowest)
+            emit(event="steps", **about, seconds=slowest, behind=step.behind)
     cleanup()
 
 
-def make_step(hidden_units: int, images: int):
-    """Return a function that trains one step, and the bytes of the gradients."""
-    model = Classifier((SIDE, SIDE, 1), hidden_units)
-    gradient_bytes = sum(4 * parameter.numel() for parameter in model.parameters())
-    parallel = DistributedDataParallel(model) if dist.get_world_size() > 1 else model
-    optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
-    pixels = torch.randint(256, (images, SIDE, SIDE, 1), dtype=torch.uint8)
-    labels = torch.randint(CLASSES, (images,))
+class Step:
+    """Trains one step when it is called. behind: seconds after the largest gradient, by call."""
 
-    def step() -> None:
-        optimizer.zero_grad()
-        cross_entropy(parallel(pixels), labels).backward()
-        optimizer.step()
+    def __init__(self, hidden_units: int, images: int, all_reduce: str) -> None:
+        self.behind: list[float] = []
+        self._ready = 0.0
+        model = Classifier((SIDE, SIDE, 1), hidden_units)
+        self.gradient_bytes = sum(4 * parameter.numel() for parameter in model.parameters())
+        largest = max(model.parameters(), key=torch.Tensor.numel)
+        largest.register_post_accumulate_grad_hook(self._largest_is_ready)
+        self._model = under_ddp(model, all_reduce) if dist.get_world_size() > 1 else model
+        self._optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
+        self._pixels = torch.randint(256, (images, SIDE, SIDE, 1), dtype=torch.uint8)
+        self._labels = torch.randint(CLASSES, (images,))
 
-    return step, gradient_bytes
+    def __call__(self) -> None:
+        self._optimizer.zero_grad()
+        cross_entropy(self._model(self._pixels), self._labels).backward()
+        self.behind.append(round(time.perf_counter() - self._ready, 6))
+        self._optimizer.step()
+
+    def _largest_is_ready(self, _: torch.Tensor) -> None:
+        self._ready = time.perf_counter()
+
+
+def under_ddp(model: torch.nn.Module, all_reduce: str) -> torch.nn.Module:
+    """Return the model under DDP with this hook."""
+    # Of gloo's two threads each bucket's PowerSGD hook keeps one, waiting for an all-reduce that
+    # needs the other: two buckets at a time wait for ever. So all gradients go into one.
+    ddp_model = parallel(model, 1e6 if all_reduce == "powersgd" else None)
+    hook = all_reduce.removesuffix(" again")
+    options = {"all_reduce": hook, "powersgd_rank": 2, "powersgd_start": POWERSGD_START}
+    register(ddp_model, argparse.Namespace(**options))
+    return ddp_model
+
+
+def _hooks(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if unknown := set(names) - set(ALL_REDUCES):
+        known = ", ".join(ALL_REDUCES)
+        raise argparse.ArgumentTypeError(f"no {', '.join(unknown)}; there are {known}")
+    return names
 
 
 def _counts(text: str) -> list[int]:

@@ -10,8 +10,9 @@ The model is that file's, with 12 residual blocks (104 tensors, 57 MB), on rando
     {"event": "steps", "setting": "DDP's buckets", "seconds": [...]}                  (rank 0)
     {"event": "span", "setting": ..., "rank": 0, "kind": "backward", "start_ms": ..., "ms": ...}
 
-Settings alternate, block by block: "computing only" (no all-reduce), "sending only" (an all-reduce
-of the same bytes, no computing), "one bucket" (sent when backward() is over), "DDP's buckets".
+Settings are measured in rounds: "forward only"; "computing only" (no all-reduce); "sending only"
+(an all-reduce of the same bytes, no computing); "one bucket" (sent when backward() is over); "DDP's
+buckets"; and, for each limit in --bucket-megabytes, "buckets of 5 MiB" (the first one, too).
 seconds: of one step, by block, on the slowest rank. Spans are torch.profiler's, of the step that
 took the median time of three.
 """
@@ -20,6 +21,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -38,7 +40,8 @@ from common.report import emit
 sys.path.append(str(Path(__file__).resolve().parents[1] / "train"))  # in a job it lies beside
 from train_torch_fsdp import Classifier
 
-COMPUTE, SEND, ONE_BUCKET, BUCKETS = "computing only", "sending only", "one bucket", "DDP's buckets"
+FORWARD, COMPUTE, SEND = "forward only", "computing only", "sending only"
+ONE_BUCKET, BUCKETS = "one bucket", "DDP's buckets"
 SPANS = {
     "DistributedDataParallel.forward": "forward",
     "backward": "backward",
@@ -53,6 +56,8 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     add_flag(parser, "--local-batch-size", type=number(int, 1), default=32, help="images a rank")
     add_flag(parser, "--blocks", type=number(int, 1), default=5, help="steps of each setting")
+    explained = "further limits of a bucket, MiB, with commas"
+    parser.add_argument("--bucket-megabytes", type=_sizes, default=[], help=explained)
     parser.add_argument("--model_dir", help="accepted because the SDK's estimator always sends it")
     return parser.parse_args()
 
@@ -66,25 +71,28 @@ def main() -> None:
     device = torch.device("cuda", local_rank) if own_gpu else torch.device("cpu")
     torch.manual_seed(0)  # the same weights on every rank
     models = {ONE_BUCKET: ddp(device, 1000), BUCKETS: ddp(device)}
+    models |= {f"buckets of {size:g} MiB": ddp(device, size) for size in args.bucket_megabytes}
     torch.manual_seed(dist.get_rank())
     shape = (args.local_batch_size, 8, 8, 1)
     images = torch.randint(256, shape, dtype=torch.uint8).to(device)
     labels = torch.randint(10, shape[:1]).to(device)
     gradients = torch.zeros(sum(p.numel() for p in models[BUCKETS].parameters()), device=device)
 
+    def forward(setting: str, synchronise: bool) -> torch.Tensor:
+        models[setting].require_backward_grad_sync = synchronise  # what DDP's no_sync() sets
+        return cross_entropy(models[setting](images), labels)
+
     def train(setting: str, synchronise: bool = True) -> None:
-        model = models[setting]
-        model.require_backward_grad_sync = synchronise  # what DDP's no_sync() sets
-        loss = cross_entropy(model(images), labels)
+        loss = forward(setting, synchronise)
         with torch.profiler.record_function("backward"):
             loss.backward()
-        model.zero_grad()
+        models[setting].zero_grad()
 
     settings: dict[str, Callable[[], object]] = {
+        FORWARD: lambda: forward(BUCKETS, synchronise=False),
         COMPUTE: lambda: train(BUCKETS, synchronise=False),
         SEND: lambda: dist.all_reduce(gradients),
-        ONE_BUCKET: lambda: train(ONE_BUCKET),
-        BUCKETS: lambda: train(BUCKETS),
+        **{name: partial(train, name) for name in models},
     }
     # Two first calls: DDP orders its buckets anew after the first step.
     for setting, seconds in timing.in_turns(settings, 1, args.blocks, warm_up=2).items():
@@ -138,6 +146,13 @@ def show_buckets(model: DistributedDataParallel, step: Callable) -> None:
 
     model.register_comm_hook(dist.group.WORLD, hook)
     step()
+
+
+def _sizes(text: str) -> list[float]:
+    return [number(float, 0)(word.strip()) for word in text.split(",")]
+
+
+_sizes.__name__ = "sizes"  # argparse says "invalid sizes value"
 
 
 if __name__ == "__main__":

@@ -48,7 +48,6 @@ SMALL: dict[str, dict] = {
         "ranks_each": 2,
         "megabytes": 4,
         "blocks": 3,
-        "epochs": 2,
         "training_between": "50mbit",
     },
     "08": {"epochs": 8, "requests": 40, "rounds": 3},

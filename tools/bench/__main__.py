@@ -9,12 +9,19 @@ import os
 import signal
 import sys
 
+from workshop.lesson import reference_results
+
 NAMES = {
     "overhead": "from CreateTrainingJob to the script's first line, against by hand",
     "links": "all-reduces over narrow links, beside their bounds and the cost model",
     "steps": "steps of training on other links, ranks and sizes, beside what the model predicts",
+    "tiers": "two tiers against gloo's all-reduce, in five jobs",
+    "overlap": "how much of the sending DDP hides, by bandwidth and size of the buckets",
     "serving": "latency of InvokeEndpoint, with 1 client and 8, beside the model itself",
 }
+
+# benchmark: the lesson that shows its results
+RECORDED = {"links": "07", "steps": "07", "tiers": "07", "overlap": "07"}
 
 
 def main() -> None:
@@ -28,6 +35,11 @@ def main() -> None:
     parser.add_argument(
         "--runs", type=int, default=7, help="counted runs each, blocks or epochs (default: 7)"
     )
+    parser.add_argument(
+        "--record",
+        action="store_true",
+        help="keep the results in notebooks/recorded/, for the lessons that show them",
+    )
     args = parser.parse_args()
     unknown = set(args.name) - set(NAMES)
     if unknown:
@@ -40,7 +52,12 @@ def main() -> None:
     print(f"{os.cpu_count()} cores, load {load:.1f} before the start")
     for name in args.name or NAMES:
         print(f"\n{name}: {NAMES[name]}")
-        importlib.import_module(f"tools.bench.{name}").run(args.runs)
+        load = os.getloadavg()[0]
+        results = importlib.import_module(f"tools.bench.{name}").run(args.runs)
+        if args.record and name in RECORDED:
+            loads = [round(value, 1) for value in (load, os.getloadavg()[0])]
+            path = reference_results.write(RECORDED[name], name, {"load": loads, **results})
+            print(f"kept in {path}")
 
 
 if __name__ == "__main__":

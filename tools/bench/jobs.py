@@ -11,6 +11,7 @@ from typing import Any
 import boto3
 import pytest
 
+import local_sagemaker
 from local_sagemaker import pytest_plugin
 
 
@@ -21,14 +22,25 @@ class Jobs:
         self.emulator, self.session = emulator, session
 
     def run(
-        self, script: Path, *, instances: int, processes: int = 0, links: str = "", **parameters
+        self,
+        script: Path,
+        *,
+        instances: int,
+        processes: int = 0,
+        links: str = "",
+        also: Path | None = None,
+        **parameters,
     ) -> list[str]:
         """Run a job to its end; its log's lines, host by host.
 
         processes: started by mpirun on each instance; 0: the script itself, once on each. links:
-        a bandwidth such as "200mbit". Raises RuntimeError with the FailureReason if it failed.
+        a bandwidth such as "200mbit". also: a file that is put beside the script.
+
+        Raises RuntimeError with the FailureReason if it failed.
         """
         options: dict[str, Any] = {"hyperparameters": parameters}
+        if also:
+            options["dependencies"] = [str(also)]
         if processes:
             mpi: Mapping = {"enabled": True, "processes_per_host": processes}
             options["distribution"] = {"mpi": mpi}
@@ -41,6 +53,17 @@ class Jobs:
         if job.status != "Completed":
             raise RuntimeError(f"{job.name}: {job.failure_reason}")
         return job.lines()
+
+
+def link_words(mbit: float | None, latency_ms: float = 0) -> str:
+    """The emulator's words for a bandwidth: "200mbit", "200mbit 1ms"; None: unlimited."""
+    rate = "wide" if mbit is None else f"{mbit:g}mbit"
+    return f"{rate} {latency_ms:g}ms" if latency_ms else rate
+
+
+def can_delay() -> bool:
+    """Whether this machine's kernel can delay packets."""
+    return local_sagemaker.shaping_unavailable_reason(latency=True) is None
 
 
 @contextlib.contextmanager

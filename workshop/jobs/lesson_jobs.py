@@ -293,15 +293,15 @@ def _lesson_06(lesson) -> Iterator[LessonJob]:
 
 
 def _lesson_07(lesson) -> Iterator[LessonJob]:
-    """Without the jobs under SMDDP's name, which need p4d on AWS and are not started there."""
+    """Without the job under SMDDP's name, which needs p4d on AWS and is not started there."""
     common: Settings = {"instance_type": lesson.instance_type, "label": "hierarchical"}
     yield LessonJob(
         "all-reduces",
         "demos/measure_all_reduce.py",
         2,
         hyperparameters={
-            "algorithms": "gloo,ring,interleaved_ring,hierarchical,herring",
-            "bytes": lesson.megabytes * 1_000_000,
+            "algorithms": "gloo,gloo again,ring,interleaved_ring,hierarchical,mini_herring",
+            "bytes": f"{lesson.megabytes * 1_000_000},1000000",
             "blocks": lesson.blocks,
         },
         **common,
@@ -320,38 +320,19 @@ def _lesson_07(lesson) -> Iterator[LessonJob]:
         **_links(lesson.overlap_between),
         **PYTORCH,
     )
-    for name in ("default", "hierarchical", "fp16", "powersgd"):
-        yield LessonJob(
-            name,
-            "demos/train_torch_links.py",
-            2,
-            hyperparameters={
-                "hidden-units": lesson.hidden_units,
-                "global-batch-size": lesson.global_batch_size,
-                "epochs": lesson.epochs,
-                "threads-per-rank": 1,
-                "all-reduce": name,
-            },
-            channels=DIGITS,
-            **common,
-            **_mpi(2),
-            **_links(lesson.training_between),
-            **PYTORCH,
-        )
     yield LessonJob(
-        "horovod",
-        "train_tf_fit.py",
+        "hooks",
+        "demos/measure_steps.py",
         2,
         hyperparameters={
-            "library": "horovod",
-            "learning-rate": 0.1,
-            "epochs": lesson.epochs,
-            "warmup-steps": 20,
+            "all-reduce": "default,default again,hierarchical,fp16,powersgd",
+            "hidden-units": lesson.hidden_units,
+            "blocks": lesson.blocks,
         },
-        channels=DIGITS,
         **common,
-        **_mpi(1),
-        **TENSORFLOW,
+        **_mpi(2),
+        **_links(lesson.training_between),
+        **PYTORCH,
     )
 
 

@@ -8,7 +8,8 @@ elsewhere, and says so:
     kept.results["sweep"]
 
 `python -m workshop.lesson.reference_results build/06_vpc_colocation.ipynb` keeps the results of a
-lesson that was just executed on this machine, in notebooks/recorded/.
+lesson that was just executed on this machine, in notebooks/recorded/. What takes too long for a
+lesson is measured by `python -m tools.bench --record` and kept beside them: load("07", "links").
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import json
 import os
 import platform
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,10 +50,29 @@ class ReferenceResults:
         return f"Recorded on {self.date} on another machine ({self.machine}), not measured here."
 
 
-def load(lesson: str, folder: Path = RECORDED) -> ReferenceResults:
-    """The recorded measurement of a lesson. Raises FileNotFoundError where there is none."""
-    text = (folder / f"lesson_{lesson}.json").read_text(encoding="utf-8")
+def load(lesson: str, benchmark: str = "", folder: Path = RECORDED) -> ReferenceResults:
+    """The recorded measurement of a lesson, or of a benchmark that it shows.
+
+    Raises FileNotFoundError where there is none.
+    """
+    text = _path(lesson, benchmark, folder).read_text(encoding="utf-8")
     return ReferenceResults(**json.loads(text))
+
+
+def write(lesson: str, benchmark: str, results: Mapping, folder: Path = RECORDED) -> Path:
+    """Keep results with the day and this machine; returns the file that was written."""
+    content = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": f"{os.cpu_count()} cores, {platform.system()}",
+        "results": results,
+    }
+    path = _path(lesson, benchmark, folder)
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def _path(lesson: str, benchmark: str, folder: Path) -> Path:
+    return folder / f"lesson_{lesson}{'_' * bool(benchmark)}{benchmark}.json"
 
 
 def keep(executed: Path, folder: Path = RECORDED) -> Path:
@@ -67,14 +88,7 @@ def keep(executed: Path, folder: Path = RECORDED) -> Path:
         raise ValueError(f"{executed.name} shows kept results itself: execute it where links work.")
     if missing := [name for name in NEEDED[lesson] if name not in results]:
         raise ValueError(f"{executed.name} has no {', '.join(missing)}: did it run to its end?")
-    content = {
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": f"{os.cpu_count()} cores, {platform.system()}",
-        "results": {name: results[name] for name in NEEDED[lesson]},
-    }
-    path = folder / f"lesson_{lesson}.json"
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    return path
+    return write(lesson, "", {name: results[name] for name in NEEDED[lesson]}, folder)
 
 
 if __name__ == "__main__":

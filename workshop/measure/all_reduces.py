@@ -18,7 +18,7 @@ from dataclasses import dataclass
 # https://github.com/facebookincubator/gloo, read 2026-11-21.
 GLOO_SEGMENT_BYTES = 1024 * 1024
 # CHUNK_BYTES of scripts/demos/collectives/hierarchical.py.
-HIERARCHICAL_CHUNK_BYTES = 1024 * 1024
+HIERARCHICAL_CHUNK_BYTES = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -133,10 +133,10 @@ def hierarchical(n_bytes: float, placement: Placement) -> Steps:
     return intra_node + 2 * _passes(part / placement.instances, peers) + intra_node
 
 
-def herring(n_bytes: float, placement: Placement) -> Steps:
+def mini_herring(n_bytes: float, placement: Placement) -> Steps:
     """A server on each instance sums intra-node; then each bucket goes to its server and back.
 
-    As scripts/demos/collectives/herring.py does it: up and down inside an instance along a tree.
+    As collectives/mini_herring.py does it: up and down inside an instance along a tree.
     """
     instances = range(placement.instances)
     servers = [placement.rank_of(instance, 0) for instance in instances]
@@ -174,7 +174,7 @@ PLACED: dict[str, Callable[[float, Placement], Steps]] = {
     "gloo": gloo,
     "interleaved_ring": interleaved_ring,
     "hierarchical": hierarchical,
-    "herring": herring,
+    "mini_herring": mini_herring,
 }
 
 
@@ -211,6 +211,26 @@ def bytes_by_rank(
             sent[message.source] += message.n_bytes
             received[message.to] += message.n_bytes
     return list(zip(sent, received, strict=True))
+
+
+def bytes_added(
+    algorithm: str, n_bytes: float, ranks_per_instance: int, instances: int = 1
+) -> float:
+    """Bytes that the rank which adds the most adds to its own, in one all-reduce of n_bytes.
+
+    Raises ValueError as `steps` does.
+    """
+    size = Placement(instances, ranks_per_instance).world_size
+    once = n_bytes * (size - 1) / size
+    levels = math.ceil(math.log2(ranks_per_instance))
+    added = {
+        "naive": n_bytes * (size - 1),
+        "tree": n_bytes * math.ceil(math.log2(size)),
+        "mini_herring": n_bytes * (levels + (instances - 1) / instances),
+    }
+    if algorithm not in (*ALGORITHMS, *PLACED):
+        raise ValueError(f"{algorithm!r} is not known.")
+    return added.get(algorithm, once)
 
 
 def bytes_by_instance(

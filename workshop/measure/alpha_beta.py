@@ -14,17 +14,17 @@ messages share the instance's one link to the network:
     estimated_seconds("hierarchical", 1_000_000, instances=2, ranks_per_instance=4, links=tiers)
     bound("hierarchical", 1_000_000, instances=2, ranks_per_instance=4, bits_per_second=200e6)
 
-The model knows nothing of the time to add numbers, nor of anything else that a machine does.
-Against real jobs (`python -m tools.bench links`, 2 x 4 ranks, 100 to 400 Mbit/s, 24 points,
-2026-11-22, 2 cores) its median error was 5 %, and its largest 22 %: short messages on the fastest
-link. An algorithm that begins each receive just before it sends takes up to 1.5 times as long for
-chunks of 128 KiB: gloo's sender waits for the receiver's word that it is ready, and that word
-waits behind the bytes that travel the same way. So the ring begins its receives first.
+What it knows: messages and how they share links, the time of adding, and, where all instances live
+on one machine, what all messages together cost its cores. It knows nothing of Python, nor of a wait
+for a core that another program has. held_out.py tests it where it was not fitted.
+
+A message is timed as a step of a ring, which begins all receives of a phase before its first send.
+If each receive began just before its send, gloo's sender would wait for the receiver's word that it
+is ready, and that word waits behind the bytes that travel the same way.
 """
 
 from __future__ import annotations
 
-import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -37,6 +37,7 @@ from workshop.measure.all_reduces import (
     Message,
     Placement,
     Steps,
+    bytes_added,
     bytes_by_instance,
     steps,
 )
@@ -75,18 +76,21 @@ class Link:
 class SharedLinks:
     """Links that get slower when several work at the same time, as on one machine's cores.
 
-    alone: one message travels. busy: `at_once` messages travel. Between the two, and beyond
+    alone: `fewest` messages travel. busy: `at_once` messages travel. Between the two, and above
     them, a straight line.
     """
 
     alone: Link
     busy: Link
     at_once: int
+    fewest: int = 1
 
     def seconds(self, n_bytes: float, messages: int) -> float:
         """How long `messages` messages of n_bytes take, sent at the same time."""
         alone, busy = self.alone.seconds(n_bytes), self.busy.seconds(n_bytes)
-        share = (messages - 1) / (self.at_once - 1) if self.at_once > 1 else 0.0
+        if self.at_once == self.fewest:
+            return alone
+        share = max(0.0, (messages - self.fewest) / (self.at_once - self.fewest))
         return alone + share * (busy - alone)
 
 
@@ -96,14 +100,18 @@ class HierarchicalLinks:
 
     intra_node: shared by the messages of one instance. inter_node: an instance's one link to the
     network, shared by the messages that leave it; and by those that enter it, apart from the
-    first. None: not known, because nothing was measured there.
+    first. None: not known, because nothing was measured there. machine: by tier, what all
+    messages of all instances share where they live on one machine's cores. adding: seconds per
+    byte that a rank adds.
     """
 
     intra_node: SharedLinks | None
     inter_node: SharedLinks | None
+    machine: Mapping[str, SharedLinks | None] | None = None
+    adding: float = 0.0
 
     def seconds(self, messages: list[Message], placement: Placement) -> float:
-        """How long one step takes: the two tiers work at the same time, the slower one counts.
+        """How long one step takes: all of them work at the same time, the slowest one counts.
 
         Raises ValueError if the step needs a tier that is not known.
         """
@@ -112,36 +120,63 @@ class HierarchicalLinks:
         seconds += [
             _tier_seconds(self.inter_node, group, "between instances") for group in crossing
         ]
+        if self.machine and messages:
+            seconds.append(_machine_seconds(self.machine, messages, placement))
         return max(seconds, default=0.0)
 
     @classmethod
-    def from_measurements(cls, records: Iterable[Mapping]) -> HierarchicalLinks:
+    def from_measurements(
+        cls, records: Iterable[Mapping], unlimited: Iterable[Mapping] = ()
+    ) -> HierarchicalLinks:
         """The tiers from the "link" records that scripts/demos/measure_all_reduce.py printed.
 
         records: such as a JobResult's `events`; those of other kinds are passed over. Each has
         tier ("intra_node" or "inter_node"), pairs (how many messages travelled at once in an
         instance, or left it), bytes (of each message) and seconds (each repeat's). A line is
-        fitted to the medians.
+        fitted to the least of them, because other programs can only add time. An "add" record
+        gives the time of adding.
+
+        unlimited: the records of the same machine with unlimited links, "placement" among them:
+        what all messages together cost its cores. Leave it out where instances are machines.
 
         Raises ValueError if there is no such record, or fewer than three sizes.
         """
-        measured: dict[str, dict] = {
-            "intra_node": defaultdict(dict),
-            "inter_node": defaultdict(dict),
-        }
-        for record in records:
-            if record.get("event") != "link":
-                continue
-            if record["tier"] not in measured:
-                raise ValueError(f"Tier {record['tier']!r} is not known: intra_node or inter_node.")
-            median = statistics.median(record["seconds"])
-            measured[record["tier"]][int(record["pairs"])][int(record["bytes"])] = median
+        records, unlimited = list(records), list(unlimited)
+        measured, on_machine = _least(records), _least(unlimited)
         if not any(measured.values()):
             raise ValueError(
                 'There is no record {"event": "link", ...}: run measure_all_reduce.py of '
                 "scripts/demos."
             )
-        return cls(**{tier: _shared(tier, by_pairs) for tier, by_pairs in measured.items()})
+        instances = [record["instances"] for record in unlimited if "instances" in record]
+        machine = {
+            tier: _shared(tier, by_pairs, instances[0])
+            for tier, by_pairs in on_machine.items()
+            if by_pairs
+        }
+        added = [
+            min(record["seconds"]) / record["bytes"]
+            for record in records
+            if record.get("event") == "add"
+        ]
+        return cls(
+            **{tier: _shared(tier, by_pairs) for tier, by_pairs in measured.items()},
+            machine=machine or None,
+            adding=added[0] if added else 0.0,
+        )
+
+
+def _least(records: list[Mapping]) -> dict[str, dict]:
+    """The least seconds by tier, pairs and bytes. Raises ValueError for an unknown tier."""
+    measured: dict[str, dict] = {"intra_node": defaultdict(dict), "inter_node": defaultdict(dict)}
+    for record in records:
+        if record.get("event") != "link":
+            continue
+        if record["tier"] not in measured:
+            raise ValueError(f"Tier {record['tier']!r} is not known: intra_node or inter_node.")
+        least = min(record["seconds"])
+        measured[record["tier"]][int(record["pairs"])][int(record["bytes"])] = least
+    return measured
 
 
 def _by_placement(messages: list[Message], placement: Placement) -> tuple[list, list]:
@@ -164,19 +199,39 @@ def _tier_seconds(links: SharedLinks | None, messages: list[Message], name: str)
     return links.seconds(mean, len(messages))
 
 
-def _shared(tier: str, by_pairs: dict[int, dict[int, float]]) -> SharedLinks | None:
+def _machine_seconds(
+    machine: Mapping[str, SharedLinks | None], messages: list[Message], placement: Placement
+) -> float:
+    """What a step costs the cores of one machine: each message as if all were of its tier."""
+    groups: dict[str, list[Message]] = {"intra_node": [], "inter_node": []}
+    for message in messages:
+        groups["inter_node" if placement.crosses(message) else "intra_node"].append(message)
+    seconds = 0.0
+    for tier, group in groups.items():
+        if group and (links := machine.get(tier)):
+            mean = sum(message.n_bytes for message in group) / len(group)
+            seconds += len(group) / len(messages) * links.seconds(mean, len(messages))
+    return seconds
+
+
+def _shared(
+    tier: str, by_pairs: dict[int, dict[int, float]], instances: int = 1
+) -> SharedLinks | None:
     if not by_pairs:
         return None
-    fewest, most = min(by_pairs), max(by_pairs)
-    alone, busy = (_link(tier, pairs, by_pairs[pairs]) for pairs in (fewest, most))
-    return SharedLinks(alone, busy, at_once=1 if fewest == most else most)
+    # A pair of ranks inside an instance passes two messages, one each way.
+    least = 2 if tier == "intra_node" else 1
+    by_count = {instances * max(pairs, least): by_bytes for pairs, by_bytes in by_pairs.items()}
+    fewest, most = min(by_count), max(by_count)
+    alone, busy = (_link(tier, count, by_count[count]) for count in (fewest, most))
+    return SharedLinks(alone, busy, at_once=most, fewest=fewest)
 
 
-def _link(tier: str, pairs: int, by_bytes: dict[int, float]) -> Link:
+def _link(tier: str, messages: int, by_bytes: dict[int, float]) -> Link:
     if len(by_bytes) < 3:
         raise ValueError(
-            f"Tier {tier}, {pairs} pair(s): messages of {len(by_bytes)} sizes were measured. A fit "
-            "needs three or more."
+            f"Tier {tier}, {messages} at once: messages of {len(by_bytes)} sizes were measured. A "
+            "fit needs three or more."
         )
     return Link.fit(by_bytes)
 
@@ -198,7 +253,10 @@ def estimated_seconds(
     if algorithm == "hierarchical" and isinstance(links, HierarchicalLinks):
         return hierarchical_spans(n_bytes, ranks_per_instance, instances, links)[-1].end
     messages = steps(algorithm, n_bytes, ranks_per_instance, instances)
-    return sum(_seconds_by_step(messages, links, placement))
+    seconds = sum(_seconds_by_step(messages, links, placement))
+    if isinstance(links, HierarchicalLinks):
+        seconds += links.adding * bytes_added(algorithm, n_bytes, ranks_per_instance, instances)
+    return seconds
 
 
 @dataclass(frozen=True)
@@ -233,8 +291,13 @@ def hierarchical_spans(
     messages = steps("hierarchical", n_bytes / count, ranks_per_instance, instances)
     seconds = _seconds_by_step(messages, links, placement)
     within = ranks_per_instance - 1  # steps of the reduce-scatter, and as many of the all-gather
-    scatter, gather = sum(seconds[:within]), sum(seconds[len(seconds) - within :])
-    cross = sum(seconds[within : len(seconds) - within])
+    added_within = links.adding * n_bytes / count * within / ranks_per_instance
+    added = links.adding * bytes_added(
+        "hierarchical", n_bytes / count, ranks_per_instance, instances
+    )
+    scatter = sum(seconds[:within]) + added_within
+    gather = sum(seconds[len(seconds) - within :])
+    cross = sum(seconds[within : len(seconds) - within]) + added - added_within
     spans: list[Span] = []
     within_end = network_end = 0.0
     for chunk in range(count):

@@ -10,12 +10,13 @@ Lesson 07 predicts other placements and links with it.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from workshop.measure.alpha_beta import HierarchicalLinks, Link, SharedLinks, estimated_seconds
+from workshop.measure.alpha_beta import HierarchicalLinks, Link, estimated_seconds
 
 
 @dataclass(frozen=True)
@@ -23,13 +24,15 @@ class Compute:
     """What a rank computes in a step, on a core of its own.
 
     fixed: seconds per step. per_image, per_byte: seconds for each image of the rank's batch, and
-    for each byte of gradients. per_image_byte: for each image and byte.
+    for each byte of gradients. per_image_byte: for each image and byte. behind: the part of a step
+    that is still to be computed when the largest gradient is ready: it can travel meanwhile.
     """
 
     fixed: float
     per_image: float
     per_byte: float
     per_image_byte: float
+    behind: float = 0.0
 
     def seconds(self, images: float, gradient_bytes: float) -> float:
         """Seconds of a step with so many images on this rank; never below 0."""
@@ -56,25 +59,43 @@ class Compute:
         rows = [(record["images"], record["gradient_bytes"]) for record in steps]
         terms = [[1, images, n_bytes, images * n_bytes] for images, n_bytes in rows]
         fastest = [min(record["seconds"]) for record in steps]
-        return cls(*map(float, np.linalg.solve(np.array(terms, float), fastest)))
+        parts = [
+            min(record["behind"]) / seconds
+            for record, seconds in zip(steps, fastest, strict=True)
+            if "behind" in record
+        ]
+        behind = statistics.median(parts) if parts else 0.0
+        numbers = [float(value) for value in np.linalg.solve(np.array(terms, float), fastest)]
+        fixed, per_image, per_byte, per_image_byte = numbers
+        return cls(fixed, per_image, per_byte, per_image_byte, behind)
 
 
-def at_bandwidth(tiers: HierarchicalLinks, bits_per_second: float | None) -> HierarchicalLinks:
+def at_bandwidth(
+    tiers: HierarchicalLinks, bits_per_second: float | None, measured: float | None = None
+) -> HierarchicalLinks:
     """The same links with another bandwidth between instances; None: as they were measured.
 
     A message keeps its alpha. Its bytes take what they take on an instance's link, shared by
-    the messages that travel at once. Raises ValueError for a rate that is not above 0.
+    the messages that travel at once. measured: the bandwidth, bit/s, with which `tiers` were
+    measured: what their bytes took beyond it (packets have headers) they take at any rate; None:
+    nothing. Raises ValueError for a rate that is not above 0.
     """
     if bits_per_second is None:
         return tiers
-    if not bits_per_second > 0:
-        raise ValueError(f"A link of {bits_per_second} bit/s: give a rate above 0.")
+    for rate in (bits_per_second, measured):
+        if rate is not None and not rate > 0:
+            raise ValueError(f"A link of {rate} bit/s: give a rate above 0.")
     if tiers.inter_node is None:
         raise ValueError("No link between instances was measured: measure on two instances.")
-    alone, busy, at_once = tiers.inter_node.alone, tiers.inter_node.busy, tiers.inter_node.at_once
-    beta = 8 / bits_per_second
-    inter_node = SharedLinks(Link(alone.alpha, beta), Link(busy.alpha, at_once * beta), at_once)
-    return HierarchicalLinks(tiers.intra_node, inter_node)
+    links = tiers.inter_node
+    if measured is None:
+        betas = [count * 8 / bits_per_second for count in (links.fewest, links.at_once)]
+    else:
+        betas = [link.beta * measured / bits_per_second for link in (links.alone, links.busy)]
+    alone, busy = (
+        Link(link.alpha, beta) for link, beta in zip((links.alone, links.busy), betas, strict=True)
+    )
+    return replace(tiers, inter_node=replace(links, alone=alone, busy=busy))
 
 
 def step_seconds(

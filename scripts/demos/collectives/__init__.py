@@ -5,8 +5,8 @@
 
 naive: gather at rank 0, then broadcast.  tree: the same in log2 steps.  ring: every rank sends
 a part to its neighbour, all at the same time.  interleaved_ring: the same in an order that leaves
-the instance at every hop.  hierarchical: intra-node first, then inter-node.  herring: the same by
-servers, one on each instance.
+the instance at every hop.  hierarchical: intra-node first, then inter-node.  mini_herring: the
+same by servers, one on each instance.
 
 placement: which rank is on which instance.  wire: the calls that they are made of.  timing: how
 long they take.  tiers: how long a message takes, intra-node and inter-node.

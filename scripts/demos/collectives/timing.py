@@ -17,7 +17,7 @@ import torch.distributed as dist
 
 from collectives import wire
 
-ALGORITHMS = ("gloo", "naive", "tree", "ring", "interleaved_ring", "hierarchical", "herring")
+ALGORITHMS = ("gloo", "naive", "tree", "ring", "interleaved_ring", "hierarchical", "mini_herring")
 AGAIN = " again"  # after a name: the same, measured a second time in each round
 
 

@@ -21,7 +21,7 @@ OF_ONE_RUN = re.compile(
     r"(?<=subnet-)[0-9a-f]+|(?<=sg-)[0-9a-f]+"
 )
 LESSONS = lessons()
-HOROVOD = {"05", "06", "07", "09"}  # without Horovod these lessons run another script here
+HOROVOD = {"05", "06", "09"}  # without Horovod these lessons run another script here
 pytestmark = [pytest.mark.reads_lessons, pytest.mark.timeout(1500)]
 
 

@@ -2,11 +2,9 @@
 
 import pytest
 
-from workshop.launch.horovod import horovod_status
-
 pytestmark = [pytest.mark.slow, pytest.mark.shaping, pytest.mark.timeout(1500)]
 
-KINDS = {"default", "hierarchical", "fp16", "powersgd"}
+KINDS = {"default", "default again", "hierarchical", "fp16", "powersgd"}
 
 
 def test_lesson_07(lesson_run):
@@ -14,7 +12,8 @@ def test_lesson_07(lesson_run):
     results = run.results
     assert results["bound"] == pytest.approx(1.5)
     medians = results["medians"]
-    assert set(medians) == {"gloo", "ring", "interleaved_ring", "hierarchical", "herring"}
+    names = {"gloo", "ring", "interleaved_ring", "hierarchical", "mini_herring"}
+    assert set(medians) == names | {"gloo again"}
     # Of 4 MB, how many go over each link of 200 Mbit/s: what is over, busy cores took.
     for algorithm, part in {
         "ring": 1.5,
@@ -23,22 +22,19 @@ def test_lesson_07(lesson_run):
         "hierarchical": 1,
     }.items():
         assert medians[algorithm] > 0.9 * part * 4e6 * 8 / 200e6, algorithm
-    # They were measured alternately. A quiet machine shows 1.4 and 2; half is no day's work.
+    # They were measured in rounds. A quiet machine shows 1.4 and 2; half is no day's work.
     assert results["gain"] > 0.7 and results["loss"] > 1
-    assert set(results["off"]) == set(medians) and all(
-        value > -1 for value in results["off"].values()
-    )
+    assert set(results["off"]) == names and all(value > -1 for value in results["off"].values())
+    assert len(results["held_out"]) >= 40
     assert 0 < results["most_hidden"] <= 1
     assert set(results["steps"]) == KINDS
     assert results["mean_gradients"]["torch's fp16_compress_hook"] == "inf"
     check_the_overlap(results["overlap"])
-    assert results["apart"] < 1e-3 and results["standin_apart"] < 1e-3
-    # Jobs one after the other, and each on cores that may be busy: no bound but the generous.
+    assert results["standin_weights"] == 1
+    # On cores that may be busy: no bound but the generous.
     assert results["faster"]["hierarchical"] > 0.5 and results["faster"]["fp16"] > 0.5
     assert results["refused"] == ["a CPU instance", "P5", "a newer PyTorch"]
     assert "SMDDP exists only on AWS" in run.printed
-    libraries = {"horovod", "smddp"} if horovod_status().available else set()
-    assert set(results["switched"]) == libraries
     assert 0 < results["usd"] < results["usd_at_most"] < 3
 
 

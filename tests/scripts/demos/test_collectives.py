@@ -14,7 +14,7 @@ from workshop.measure import all_reduces
 RANKS = 6
 EVERY = tuple(range(RANKS))
 BY_RANK = tuple(all_reduces.ALGORITHMS)  # they look at ranks alone
-PLACED = ("hierarchical", "herring", "interleaved_ring")
+PLACED = ("hierarchical", "mini_herring", "interleaved_ring")
 KINDS = ("int64", "float32", "int32", "float64", "float16")
 GROUPS = [EVERY[:n] for n in range(1, RANKS + 1)] + [(1, 3, 4), (3, 4, 5), (2, 5)]
 
@@ -118,7 +118,7 @@ def test_bytes_over_each_instances_link(ranks, per_instance):
     ring = 2 * (RANKS - 1) * n_bytes // RANKS
     crossing = {
         "hierarchical": least,
-        "herring": least,
+        "mini_herring": least,
         "ring": ring if instances > 1 else 0,
         "interleaved_ring": ring * per_instance if instances > 1 else 0,
     }
@@ -149,7 +149,7 @@ def test_unequal_instances_and_nonsense_are_refused(ranks, variables, message):
 
 
 def test_herring_takes_unequal_instances(ranks):
-    assert ranks.run(on_ranks.refused, "herring", {"LOCAL_WORLD_SIZE": "4"}) == [None] * RANKS
+    assert ranks.run(on_ranks.refused, "mini_herring", {"LOCAL_WORLD_SIZE": "4"}) == [None] * RANKS
 
 
 @pytest.mark.parametrize("algorithm", BY_RANK)

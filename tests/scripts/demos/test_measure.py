@@ -16,7 +16,12 @@ from workshop.measure.step_time import Compute
 
 def test_two_ranks_print_what_computing_costs(run):
     flags = ["--hidden-units", "8,64", "--images", "4,16", "--blocks", "2", "--steps", "1"]
+    flags += ["--all-reduce", "default,default again"]
     records = run(*by_hand(2), DEMOS / "measure_steps.py", *flags).events("steps")
+    again = [record for record in records if record["all_reduce"] == "default again"]
+    records = [record for record in records if record["all_reduce"] == "default"]
+    assert len(again) == len(records)
+    assert all(0 < min(record["behind"]) < max(record["seconds"]) for record in records)
     sizes = [(record["hidden_units"], record["images"]) for record in records]
     assert sizes == [(8, 4), (8, 16), (64, 4), (64, 16)]
     assert {record["world_size"] for record in records} == {2}
@@ -26,6 +31,13 @@ def test_two_ranks_print_what_computing_costs(run):
     assert records[0]["gradient_bytes"] == 4 * weights
     alone = [record | {"world_size": 1} for record in records]
     assert Compute.from_measurements(alone).seconds(16, records[3]["gradient_bytes"]) > 0
+
+
+def test_an_unknown_hook_is_said(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["measure_steps.py", "--all-reduce", "default,fast"])
+    with pytest.raises(SystemExit):
+        measure_steps.arguments()
+    assert "no fast; there are default, hierarchical" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("value", ["0", "many", "8,,16"])

@@ -1,4 +1,4 @@
-"""The benchmarks of links say what was measured, beside bounds that come from the cost model."""
+"""The benchmarks of links say what was measured, beside what the cost model predicts."""
 
 import json
 import subprocess
@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from tools.bench import links
-from workshop.measure import alpha_beta
-
-PLACE = {"instances": 2, "ranks_per_instance": 4}
+from tools.bench import jobs as bench_jobs
+from tools.bench import links, tiers
+from workshop.lesson import reference_results
+from workshop.measure import held_out
 
 
 def line(event, **fields):
@@ -23,58 +23,60 @@ class Jobs:
     def run(self, script, **request):
         self.request = request
         lines = ["no record", '{"event": broken']
+        place = {"instances": request["instances"], "ranks_per_instance": request["processes"]}
+        lines.append(line("placement", **place))
         for tier, alpha, rate in [("intra_node", 1e-4, 8e9), ("inter_node", 1e-3, 200e6)]:
             for pairs in (1, 4):
                 for size in (8, 2**16, 2**20):
                     seconds = [alpha + pairs * 8 * size / rate] * 3
                     lines.append(line("link", tier=tier, pairs=pairs, bytes=size, seconds=seconds))
-        for algorithm, seconds in [("gloo", 0.7), ("hierarchical", 0.4)]:
+        for algorithm, seconds in [("gloo", 0.3), ("hierarchical", 0.2)]:
             measured = [seconds, 9.0, seconds]
-            lines.append(
-                line("all_reduce", algorithm=algorithm, bytes=links.LARGE, seconds=measured)
-            )
+            lines.append(line("all_reduce", algorithm=algorithm, bytes=4_000_000, seconds=measured))
         return lines
 
 
-def test_a_jobs_lines_become_measured_predicted_and_bound():
+def test_a_jobs_lines_become_points(capsys):
     jobs = Jobs()
-    gloo, hierarchical = links.measure(jobs, 200, 5)
-    assert jobs.request["links"] == "200mbit" and jobs.request["blocks"] == 5
+    job = links.measure(jobs, (200, 1, 2, 4, "gloo,hierarchical", "4000000"), 5)
+    assert jobs.request["links"] == "200mbit 1ms" and jobs.request["blocks"] == 5
     assert jobs.request["instances"] == 2 and jobs.request["processes"] == 4
-    assert gloo["measured"] == 0.7 and hierarchical["measured"] == 0.4, "medians"
-    assert gloo["bound"] == pytest.approx(14 * 2**20 * 8 / 200e6)
-    assert gloo["predicted"] == pytest.approx(gloo["bound"] + 14 * 1e-3)
-    assert hierarchical["bound"] < hierarchical["predicted"] < gloo["predicted"]
+    assert {event["event"] for event in job["events"]} == {"placement", "link", "all_reduce"}
+    points = held_out.all_reduces([job | {"latency_ms": 0}])
+    assert points["measured"].tolist() == [0.3, 0.2], "the least"
+    gloo = points["predicted"].iloc[0]
+    assert gloo == pytest.approx(14 * (1e-3 + 8 * 500_000 / 200e6), rel=0.01)
+    links.report(points)
+    printed = capsys.readouterr().out
+    assert "gloo, 4 MB, 2 x 4 ranks, 200 Mbit/s" in printed
+    assert "2 held-out points: median error" in printed and "wrong winner" not in printed
+    points["measured"] = [0.1, 0.2]
+    links.report(points)
+    printed = capsys.readouterr().out
+    assert "the model says hierarchical, gloo was faster, 2.00 times" in printed
 
 
-def test_the_ratios_stand_beside_their_bounds(capsys):
-    rows = []
-    for algorithm, measured in [
-        ("gloo", 0.6),
-        ("hierarchical", 0.4),
-        ("ring", 0.6),
-        ("interleaved_ring", 2),
-    ]:
-        bound = alpha_beta.bound(algorithm, links.LARGE, bits_per_second=200e6, **PLACE)
-        row = {"algorithm": algorithm, "bytes": links.LARGE, "mbit": 200, "bound": bound}
-        rows.append(row | {"measured": measured, "predicted": 1.1 * measured})
-    links.print_ratios(rows)
-    lines = capsys.readouterr().out.splitlines()
-    first, second = (line for line in lines if "against" in line)
-    assert [cell.strip() for cell in first.split("│")[1:-1]] == [
-        "gloo against hierarchical",
-        "600",
-        "400",
-        "1.50",
-        "1.75",
-    ]
-    assert "3.33" in second and "4.00" in second
-    links.print_predictions(rows)
-    assert "4 points: median error 10%" in capsys.readouterr().out
+def test_the_words_of_a_link():
+    assert bench_jobs.link_words(None) == "wide" and bench_jobs.link_words(100) == "100mbit"
+
+
+def test_a_ratio_is_taken_within_a_block():
+    seconds = {"gloo": [2.0, 4.0, 90.0], "hierarchical": [1.0, 2.0, 30.0]}
+    assert tiers.ratio(seconds, "gloo", "hierarchical") == 2.0
+
+
+def test_results_are_kept_with_the_day_and_the_machine(tmp_path):
+    reference_results.write("07", "links", {"jobs": [1]}, tmp_path)
+    reference = reference_results.load("07", "links", tmp_path)
+    assert reference.results == {"jobs": [1]} and "cores" in reference.machine
+    assert reference.date in reference.caption
 
 
 def test_an_unknown_benchmark_is_wrong_use():
     command = [sys.executable, "-m", "tools.bench", "linkz"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
-    assert "no benchmark linkz; there are overhead, links, steps, serving" in done.stderr
+    assert (
+        "no benchmark linkz; there are overhead, links, steps, tiers, overlap, serving"
+        in done.stderr
+    )

@@ -9,6 +9,7 @@ import pytest
 from workshop.lesson import reference_results
 from workshop.lesson.reference_results import NEEDED
 from workshop.lesson.results import MIME
+from workshop.measure import held_out, overlap
 from workshop.measure.alpha_beta import HierarchicalLinks
 
 
@@ -33,15 +34,28 @@ def test_the_kept_lines_are_enough_for_the_cost_model():
     tiers = HierarchicalLinks.from_measurements(events)
     assert tiers.intra_node and tiers.inter_node
     names = {event["algorithm"] for event in events if event["event"] == "all_reduce"}
-    assert names == {"gloo", "ring", "interleaved_ring", "hierarchical", "herring"}
+    kinds = {"gloo", "ring", "interleaved_ring", "hierarchical", "mini_herring"}
+    assert names == kinds | {"gloo again"}
+
+
+def test_the_kept_benchmarks_judge_the_model_on_forty_points_or_more():
+    jobs = reference_results.load("07", "links").results["jobs"]
+    recorded = reference_results.load("07", "steps").results
+    steps = held_out.steps(recorded["jobs"], recorded["alone"], recorded["cores"])
+    assert len(held_out.all_reduces(jobs)) + len(steps) >= 40 and len(steps) > 0
+    assert len(reference_results.load("07", "tiers").results["jobs"]) == 5
+    swept = reference_results.load("07", "overlap").results["jobs"]
+    assert all(overlap.most_hidden(job["seconds"]) > 0 for job in swept) and len(swept) >= 5
 
 
 def test_results_are_kept_and_read_again(tmp_path):
     results = {"sweep": [{"link": "wide"}], "gradient_bytes": 4, "placed": [], "more": 1}
     path = reference_results.keep(page(tmp_path, **results), tmp_path)
-    assert json.loads(path.read_text())["date"] == reference_results.load("06", tmp_path).date
+    assert (
+        json.loads(path.read_text())["date"] == reference_results.load("06", folder=tmp_path).date
+    )
     del results["more"]
-    assert reference_results.load("06", tmp_path).results == results
+    assert reference_results.load("06", folder=tmp_path).results == results
 
 
 @pytest.mark.parametrize(

@@ -43,13 +43,6 @@ def test_neither_number_is_below_zero(seconds_by_bytes, expected):
         assert getattr(link, name) == value
 
 
-def test_too_little_to_fit_is_refused():
-    with pytest.raises(ValueError, match=r"2 sizes .* three or more"):
-        Link.fit({8: 1e-3, 100: 2e-3})
-    with pytest.raises(ValueError, match="takes some time"):
-        Link.fit({8: 0.0, 100: 2e-3, 1000: 3e-3})
-
-
 @given(n_bytes=st.floats(0, 1e9), world_size=sizes)
 def test_the_formulas_of_the_lesson(n_bytes, world_size):
     link, n = LINK, world_size

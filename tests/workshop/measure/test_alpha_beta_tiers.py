@@ -1,5 +1,6 @@
 """Ranks on instances: the messages of each algorithm, and what two tiers of links make of them."""
 
+import dataclasses
 import itertools
 import re
 from pathlib import Path
@@ -14,7 +15,7 @@ from workshop.measure.alpha_beta import HierarchicalLinks, Link, SharedLinks, es
 
 counts = st.integers(1, 6)
 everywhere = st.sampled_from([*all_reduces.ALGORITHMS, *all_reduces.PLACED])
-INSIDE = SharedLinks(Link(10e-6, 1e-9), Link(20e-6, 3e-9), at_once=4)
+INSIDE = SharedLinks(Link(10e-6, 1e-9), Link(20e-6, 3e-9), at_once=4, fewest=2)
 NETWORK = Link(100e-6, 8 / 200e6)
 TIERS = HierarchicalLinks(
     INSIDE, SharedLinks(NETWORK, Link(NETWORK.alpha, 2 * NETWORK.beta), at_once=2)
@@ -32,7 +33,7 @@ def test_bytes_over_an_instances_link_by_formula(instances, ranks_per_instance):
     world_size = instances * ranks_per_instance
     flat, tiered = 2 * (world_size - 1) / world_size, 2 * (instances - 1) / instances
     expected = {"ring": flat, "interleaved_ring": ranks_per_instance * flat, "hierarchical": tiered}
-    expected |= {"gloo": flat, "herring": tiered}
+    expected |= {"gloo": flat, "mini_herring": tiered}
     for algorithm, loads in expected.items():
         actual = out_of_instances(algorithm, instances, ranks_per_instance)
         assert actual == pytest.approx(loads), algorithm
@@ -87,9 +88,9 @@ def test_all_messages_that_leave_an_instance_share_its_link():
     }
     assert seconds["ring"] == pytest.approx(14 * NETWORK.seconds(chunk))
     assert seconds["interleaved_ring"] == pytest.approx(14 * NETWORK.seconds(4 * chunk))
-    # 7 chunks: the network waits for the first chunk's sum, and the last one's copies for it.
-    intra_node, network = 6 * INSIDE.busy.seconds(2e6 / 7), 2 * NETWORK.seconds(4 * chunk / 7)
-    assert seconds["hierarchical"] == pytest.approx(intra_node + 7 * network)
+    # 3 chunks: the network waits for the first chunk's sum, and the last one's copies for it.
+    intra_node, network = 6 * INSIDE.busy.seconds(2e6 / 3), 2 * NETWORK.seconds(4 * chunk / 3)
+    assert seconds["hierarchical"] == pytest.approx(intra_node + 3 * network)
 
 
 @given(
@@ -159,7 +160,7 @@ def lines_of(tiers):
         links = getattr(tiers, tier)
         for pairs in (1, 4):
             for n_bytes in (8, 1000, 4_000_000):
-                true = links.seconds(n_bytes, pairs)
+                true = links.seconds(n_bytes, pairs)  # a pair inside: two messages, the fewest
                 records.append(line(tier, pairs, n_bytes, true, 100 * true, true))
     return records
 
@@ -199,3 +200,44 @@ def test_counts_that_make_no_sense_are_refused():
             all_reduces.steps("ring", 1, **wrong)
     with pytest.raises(ValueError, match="rate above 0"):
         alpha_beta.bound("ring", 1, instances=2, ranks_per_instance=1, bits_per_second=0)
+
+
+@given(instances=counts, ranks_per_instance=counts)
+def test_what_arrives_is_added(instances, ranks_per_instance):
+    """A flat ring adds (N - 1) / N of the tensor, and so do two tiers, in two places."""
+    place = {"instances": instances, "ranks_per_instance": ranks_per_instance}
+    size = instances * ranks_per_instance
+    adding = dataclasses.replace(TIERS, adding=1e-9)
+    for algorithm, added in {"ring": (size - 1) / size, "naive": size - 1}.items():
+        seconds = [estimated_seconds(algorithm, 8e6, links=x, **place) for x in (TIERS, adding)]
+        assert seconds[1] - seconds[0] == pytest.approx(8e-3 * added, abs=1e-9)
+    # One chunk: nothing overlaps.
+    ends = [
+        alpha_beta.hierarchical_spans(8e6, ranks_per_instance, instances, links, 1)[-1].end
+        for links in (TIERS, adding)
+    ]
+    assert ends[1] - ends[0] == pytest.approx(8e-3 * (size - 1) / size, abs=1e-9)
+
+
+def test_the_least_of_the_blocks_is_fitted_and_adding_is_read():
+    records = [*lines_of(TIERS), {"event": "add", "bytes": 1000, "seconds": [5e-6, 2e-6]}]
+    tiers = HierarchicalLinks.from_measurements(records)
+    assert tiers.adding == pytest.approx(2e-9)
+    assert tiers.inter_node.busy.beta == pytest.approx(
+        TIERS.inter_node.seconds(1e9, 4) / 1e9, rel=0.01
+    )
+
+
+def test_messages_share_the_cores_of_one_machine_by_their_tier():
+    """Of a ring's 8 messages 6 stay inside: they cost what such messages cost, 8 at once."""
+    machine = {
+        "intra_node": SharedLinks(Link(1.0, 0.0), Link(2.0, 0.0), at_once=8, fewest=4),
+        "inter_node": SharedLinks(Link(3.0, 0.0), Link(10.0, 0.0), at_once=8, fewest=2),
+    }
+    links = dataclasses.replace(TIERS, machine=machine)
+    place = {"instances": 2, "ranks_per_instance": 4, "links": links}
+    assert estimated_seconds("ring", 8, **place) == pytest.approx(14 * (6 * 2.0 + 2 * 10.0) / 8)
+    # To one instance from three others: three messages out, on one link in.
+    step = [all_reduces.Message(n, 0, 8.0) for n in (1, 2, 3)]
+    seconds = links.seconds(step, Placement(4, 1))
+    assert seconds == pytest.approx(3.0 + (10.0 - 3.0) / 6)

@@ -6,7 +6,7 @@ import pytest
 from matplotlib.patches import FancyArrowPatch
 
 from workshop import plots
-from workshop.plots import network
+from workshop.plots import cost_model, network
 
 
 def explained(axes):
@@ -246,3 +246,26 @@ def test_the_scaling_map_has_the_curve_and_a_dot_for_each_configuration(shown):
     assert [line for line in axes.lines if list(line.get_ydata()) == [0.5, 0.7]]
     assert "noise of this run (A/A)" in explained(axes)
     assert "ResNet (computed): r 1, 50% of the ceiling." in axes.alt
+
+
+def test_predictions_have_the_line_of_equality_and_a_mark_for_each_source(shown):
+    rows = [("links", "recorded", 1.0, 1.05), ("links", "measured", 2.0, 2.2)]
+    points = pd.DataFrame(rows, columns=["kind", "source", "measured", "predicted"])
+    cost_model.predictions(points, "Two points")
+    (axes,) = shown
+    equal, less, above, pale, filled = axes.lines
+    assert list(equal.get_xdata()) == list(equal.get_ydata())
+    assert less.get_ydata()[0] == pytest.approx(0.9 * less.get_xdata()[0])
+    assert above.get_ydata()[0] == pytest.approx(1.1 * above.get_xdata()[0])
+    assert (pale.get_alpha(), list(pale.get_ydata())) == (0.3, [1050.0])
+    assert (filled.get_alpha(), list(filled.get_xdata())) == (None, [2000.0])
+    assert explained(axes) == ["10% more, or less", "links, recorded", "links, this run"]
+    assert axes.get_xscale() == axes.get_yscale() == "log"
+
+
+def test_messages_are_marks_on_the_line_that_was_fitted(shown):
+    cost_model.message_lines({"all": {8: 1e-3, 800: 2e-3}}, {"all": lambda n: n / 4e5}, "Messages")
+    (axes,) = shown
+    line, marks = axes.lines
+    assert list(marks.get_xdata()) == [8, 800] and list(marks.get_ydata()) == [1.0, 2.0]
+    assert line.get_ydata()[-1] == pytest.approx(2.0) and explained(axes) == ["all"]

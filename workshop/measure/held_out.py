@@ -1,0 +1,173 @@
+"""The cost model on what it was not fitted on: sizes, rates, layouts, latencies, training steps.
+
+    points = held_out.all_reduces(jobs)            # a row for each all-reduce that was measured
+    held_out.summary(points)                       # median error, how many within 12 %, the largest
+    held_out.wrong_winners(points)                 # where the model picks the wrong algorithm
+
+A job is what `python -m tools.bench links` records of one run of measure_all_reduce.py:
+
+    {"mbit": 200, "latency_ms": 0, "instances": 2, "ranks_per_instance": 4, "events": [...]}
+
+mbit: None for unlimited links. The first job gives alpha, beta and the time of adding. The first
+one with unlimited links gives what messages cost the machine's cores. All others give only what is
+predicted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from workshop.measure.alpha_beta import HierarchicalLinks, Link, estimated_seconds
+from workshop.measure.step_time import Compute, at_bandwidth, step_seconds
+
+KEYS = ("mbit", "latency_ms", "instances", "ranks_per_instance")
+PLACE = (*KEYS, "bytes")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Errors of predictions, predicted / measured - 1.
+
+    median: of the absolute errors. within: the part of the points whose error is at most `limit`.
+    largest: the error that is farthest from 0, with its sign; where: the point that has it.
+    """
+
+    points: int
+    median: float
+    within: float
+    limit: float
+    largest: float
+    where: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.points} held-out points: median error {self.median:.0%}, {self.within:.0%} of "
+            f"them within {self.limit:.0%}; the largest is {self.largest:+.0%}: {self.where}"
+        )
+
+
+def links_of(
+    jobs: Sequence[Mapping], mbit: float | None, latency_ms: float = 0.0
+) -> HierarchicalLinks:
+    """The links as the first job measured them, at another bandwidth and with a longer way.
+
+    A latency is added to the alpha of each message between instances.
+    Raises ValueError where the rate is unlimited and no such job is there.
+    """
+    first, unlimited = jobs[0], next((job for job in jobs if job["mbit"] is None), None)
+    on_machine = unlimited["events"] if unlimited else ()
+    if mbit is None:
+        if unlimited is None:
+            raise ValueError("No job with unlimited links is there to predict one from.")
+        return HierarchicalLinks.from_measurements(on_machine, on_machine)
+    tiers = HierarchicalLinks.from_measurements(first["events"], on_machine)
+    tiers = at_bandwidth(tiers, 1e6 * mbit, 1e6 * first["mbit"])
+    links = tiers.inter_node
+    if not latency_ms or links is None:
+        return tiers
+    alone, busy = (
+        Link(link.alpha + latency_ms / 1000, link.beta) for link in (links.alone, links.busy)
+    )
+    return replace(tiers, inter_node=replace(links, alone=alone, busy=busy))
+
+
+def all_reduces(jobs: Sequence[Mapping]) -> pd.DataFrame:
+    """A row for each all-reduce: the job's keys, algorithm, bytes, measured, predicted, error.
+
+    Seconds; measured is the least of the blocks: other programs can only add time. An all-reduce
+    whose chunk is as large as a message of the fit, on the very links of the fit, is no test and
+    is left out.
+    """
+    rows = []
+    for job in jobs:
+        where = {name: job[name] for name in ("instances", "ranks_per_instance")}
+        tiers = links_of(jobs, job["mbit"], job["latency_ms"])
+        fitted = {e["bytes"] for e in jobs[0]["events"] if e["event"] == "link"}
+        for event in job["events"]:
+            if event["event"] != "all_reduce" or event["algorithm"].endswith(" again"):
+                continue
+            chunk = event["bytes"] / math.prod(where.values())
+            same_link = all(job[name] == jobs[0][name] for name in KEYS)
+            if same_link and any(abs(chunk / size - 1) < 0.1 for size in fitted):
+                continue
+            measured = min(event["seconds"])
+            predicted = estimated_seconds(event["algorithm"], event["bytes"], links=tiers, **where)
+            about = {"mbit": job["mbit"], "latency_ms": job["latency_ms"], **where}
+            about |= {"algorithm": event["algorithm"], "bytes": event["bytes"]}
+            rows.append(about | {"measured": measured, "predicted": predicted})
+    return _with_errors(rows)
+
+
+def steps(jobs: Sequence[Mapping], alone: Sequence[Mapping], cores: float) -> pd.DataFrame:
+    """A row for each size of model that DDP trained in a job, as all_reduces gives them.
+
+    jobs: those of links first; then those of measure_steps.py. alone: its records on one rank.
+    Seconds; measured is the least of the blocks. cores: of the machine that all ranks share.
+    """
+    compute = Compute.from_measurements(alone)
+    rows = []
+    for job in jobs:
+        where = {name: job[name] for name in ("instances", "ranks_per_instance")}
+        tiers = links_of(jobs, job["mbit"], job["latency_ms"])
+        for event in job["events"]:
+            if event["event"] != "steps":
+                continue
+            about = {"mbit": job["mbit"], "latency_ms": job["latency_ms"], **where}
+            about |= {"algorithm": "a DDP step", "bytes": event["gradient_bytes"]}
+            inputs = (compute, event["images"], event["gradient_bytes"], "gloo", tiers)
+            predicted = step_seconds(*inputs, **where, overlap=compute.behind, cores=cores)
+            rows.append(about | {"measured": min(event["seconds"]), "predicted": predicted})
+    return _with_errors(rows)
+
+
+def _with_errors(rows: list[dict]) -> pd.DataFrame:
+    columns = [*PLACE, "algorithm", "measured", "predicted"]
+    points = pd.DataFrame(rows, columns=columns)
+    return points.assign(error=points["predicted"] / points["measured"] - 1)
+
+
+def summary(points: pd.DataFrame, limit: float = 0.12) -> Summary:
+    """What the errors of all points come to. Raises ValueError if there is none."""
+    if points.empty:
+        raise ValueError("There is no point to judge the model by.")
+    points = points.reset_index(drop=True)
+    off = points["error"].abs()
+    worst = points.loc[off.idxmax()]
+    return Summary(
+        points=len(points),
+        median=float(off.median()),
+        within=float((off <= limit).mean()),
+        limit=limit,
+        largest=float(worst["error"]),
+        where=name_of(worst),
+    )
+
+
+def name_of(point: Mapping) -> str:
+    """A point in words: "ring, 1 MB, 2 x 4 ranks, 200 Mbit/s"."""
+    rate = "no limit" if pd.isna(point["mbit"]) else f"{point['mbit']:g} Mbit/s"
+    late = f", {point['latency_ms']:g} ms" if point["latency_ms"] else ""
+    layout = f"{point['instances']} x {point['ranks_per_instance']} ranks"
+    return f"{point['algorithm']}, {point['bytes'] / 1e6:.2g} MB, {layout}, {rate}{late}"
+
+
+def wrong_winners(points: pd.DataFrame, tie: float = 1.05) -> pd.DataFrame:
+    """A row for each place and size where the predicted fastest algorithm was not the fastest.
+
+    tie: what takes less than so many times as long is as fast. Columns: where, predicted,
+    measured (names), and slower: how many times as long the predicted one took, measured.
+    """
+    rows = []
+    for _, group in points.reset_index(drop=True).groupby(list(PLACE), dropna=False):
+        chosen = group.loc[group["predicted"].idxmin()]
+        fastest = group.loc[group["measured"].idxmin()]
+        if chosen["measured"] < tie * fastest["measured"]:
+            continue
+        where = name_of(fastest).partition(", ")[2]
+        names = {"predicted": chosen["algorithm"], "measured": fastest["algorithm"]}
+        rows.append({"where": where, **names, "slower": chosen["measured"] / fastest["measured"]})
+    return pd.DataFrame(rows, columns=["where", "predicted", "measured", "slower"])
