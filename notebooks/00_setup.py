@@ -16,11 +16,11 @@
 #
 # **After this lesson you can**
 #
-# - say whether your machine has what the course needs;
+# - run a training job, find it again, and read its log, its phases and its cost;
 # - choose where training runs: on this machine or on AWS;
-# - create the bucket and the role that a training job needs, and say why the role is narrow;
 # - say what a script must do so that SageMaker can run it;
-# - put data into S3, start a job of one instance, find it again, and read its log and phases.
+# - say what the bucket and the role of a job are for, and why the role is narrow;
+# - say whether your machine has what the course needs.
 #
 # **Before:** you opened this notebook with `make lab`. You can read Python and have trained a small
 # neural network once. You need no AWS account, and no experience with several processes.
@@ -34,18 +34,15 @@
 # it costs nothing.
 
 # %% [markdown]
-# ## Set up
+# ## Describe the job
 #
-# Everything you may want to change is in the next cell, and nowhere else.
+# **SageMaker** is AWS's service that trains models on rented computers. You describe what should
+# run; AWS calls that a **training job**. The next cells describe one and run it. What they do is
+# explained afterwards, so just run them.
 #
-# - `target`: `"local"` or `"aws"`. It is the only switch.
-# - `seat`: your name in a shared AWS account. It becomes part of the name of everything you create.
-# - `epochs`: how many times the job goes through the data.
-# - `expected_accuracy`: the share of test images that the trained model must get right.
-# - `max_run`: the number of seconds after which SageMaker stops the job.
-#
-# The cell after it imports the course's two packages: `workshop` has the functions that the lessons
-# call, and `data_prep` prepares data. Then it prints the versions of the libraries behind them.
+# With `target = "local"` an **emulator** on this machine takes AWS's place. It understands the same
+# requests, rents nothing, and starts real processes here. `seat` is your name in an AWS account
+# that others use too. Everything you may want to change is in this cell:
 
 # %% tags=["parameters"]
 target = "local"
@@ -55,262 +52,15 @@ expected_accuracy = 0.96
 max_run = 600
 
 # %%
-import sys
-
 import pandas as pd
 
-import data_prep
 import workshop
 from workshop import plots
 
-print(workshop.versions())
-
-# %% [markdown]
-# ## What a training job is
-#
-# To train on a rented computer by hand, you would log in, copy your data to it, start
-# `python train.py`, fetch the model and give the computer back. **SageMaker** is AWS's service
-# that does this for you. You describe what you want; SageMaker calls it a **training job**:
-#
-# 1. take one or more **instances**: computers that are rented by the second;
-# 2. copy your script and your data from S3 to each. **S3** is AWS's object store. It keeps whole
-#    files in **buckets**, each at an address such as `s3://my-bucket/data/part-0.npz`. A file there
-#    can be replaced, but not renamed or appended to, and a folder is only the beginning of an
-#    address;
-# 3. start the script;
-# 4. copy the model that it leaves back to S3;
-# 5. give the instances back.
-#
-# All of it is in one **region**, a place such as `us-east-1` (Virginia). Buckets, instances and
-# prices belong to a region.
-#
-# You ask for a job with one request over HTTP, `CreateTrainingJob`. AWS's Python library for it,
-# the **SageMaker Python SDK**, writes that request for you when you call `fit()`.
-#
-# This course runs without an account, because with `target = "local"` an **emulator** answers
-# that request. It is a program on this machine that understands the same requests as AWS. It rents
-# nothing: it starts real processes here and gives each "instance" its own host name, files and
-# network address. Your script finds the same folders, variables and host names as on AWS. The
-# versions of libraries, and the speed, are this machine's.
-
-# %% [markdown]
-# ## Check the machine
-#
-# `make doctor` prints a line for each thing the course needs. The same checks can be called
-# from Python. They take a few seconds, because they try things out: one starts two processes that
-# talk to each other.
-
-# %%
-from local_sagemaker import DEFAULT_PORT
-from workshop.doctor.checks import examine
-
 pd.set_option("display.max_colwidth", None)  # whole sentences in tables
-checks = pd.DataFrame(
-    [{"need": need, "level": c.level, "found": c.finding} for need, c in examine(DEFAULT_PORT)]
-)
-checks
-
-# %% [markdown]
-# You should see `OK` on most lines. `WARN` means that the course works: a lesson may show less
-# here, or a port is in use and another will be taken. You don't need to know the names in the
-# table: lessons explain them where they are used. `FAIL` means that you must fix something first;
-# `make doctor` says how.
-
-# %% jupyter={"source_hidden": true} tags=["results"]
-failed = checks[checks["level"] == "FAIL"]
-assert failed.empty, f"Run `make doctor` and fix: {', '.join(failed['need'])}"
-workshop.save_results(python=sys.version.split()[0], needs_checked=len(checks))
-
-# %% [markdown]
-# ## Open a session
-#
-# A **session** knows the target, the region and your seat. Locally it starts the emulator if it
-# isn't running. On AWS it checks your credentials, and stops with one clear sentence if there are
-# none.
-#
-# On AWS the region is the one of your own configuration: the environment variable
-# `AWS_DEFAULT_REGION`, or what `aws configure` asked you. Choose it before the next cells create
-# anything; what is created in one region can't be seen from another. The prices in this course
-# are those of `us-east-1`.
-
-# %%
-session = workshop.session(target=target, seat=seat)
-session
-
-# %% [markdown]
-# ## Create the stacks
-#
-# A job needs two things to exist before it starts:
-#
-# - a **bucket** for data, code and models;
-# - a **role**. A job doesn't run as you. It acts under a role of its own, with a list of what that
-#   role may do. Everything else is refused.
-#
-# Don't create them by hand in the console: clicks can't be repeated, reviewed or cleanly undone.
-# They are written down in two files,
-# `cloudformation/storage.yaml` and `cloudformation/roles.yaml`. Such a file is a **template** for
-# CloudFormation, the service that creates what a template says. What it creates from one template
-# is a **stack**: things that are created, changed and deleted together.
-#
-# This is what the template allows the job's role to do with S3. (The folded cell cuts these lines
-# out of the file; only its table matters.)
-
-# %% jupyter={"source_hidden": true}
-import re
-
-template = (workshop.TRAIN.parents[1] / "cloudformation" / "roles.yaml").read_text()
-statements = template.split("NotebookRole:")[0].split("- Sid: ")[1:]
-allowed = {}
-for statement in statements:
-    if calls := re.findall(r"s3:\w+", statement):
-        where = re.search(r'"\$\{BucketArn\}(/[^"]*)"', statement)
-        allowed[statement.split()[0]] = ", ".join(calls), "BUCKET" + (where[1] if where else "")
-pd.DataFrame(allowed.values(), index=list(allowed), columns=["Action", "Resource"])
-
-# %% [markdown]
-# `Action` lists the calls that are allowed, `Resource` on what: that one bucket, and writing only
-# below `jobs/`. (`BUCKET` stands for the bucket's full name.) So the role is narrow, and that
-# matters, because *your script runs with it*. A list like this one is called a **policy**. Many
-# tutorials attach a ready-made one, `AmazonSageMakerFullAccess`. With it a wrong path in a script,
-# or malicious code in a package, can stop or delete any training job, model or endpoint of the
-# account, and delete every object in every bucket that has `sagemaker` in its name, among them
-# the SDK's default bucket, which colleagues share
-# ([AWS](https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AmazonSageMakerFullAccess.html)).
-# With `s3:*` on `"*"`, which means everything in the account, it can delete any bucket. (And
-# `AmazonVPCAccess`, which some pages name, is no policy of AWS's.)
-#
-# Now create both stacks. `workshop.deploy` does what you could type for each template:
-#
-#     aws cloudformation deploy --stack-name workshop-me-roles \
-#         --template-file cloudformation/roles.yaml --parameter-overrides Seat=me \
-#         --capabilities CAPABILITY_NAMED_IAM
-#
-# The last line says that you know that it creates roles: without it CloudFormation refuses.
-# After each stack's name the cell prints what it did.
-
-# %%
-deployed = workshop.deploy(session)
-
-# %% [markdown]
-# A template states what should be there, not what to do. What is there already is left alone. So
-# you can run this lesson as often as you like:
-
-# %%
-again = workshop.deploy(session)
-
-# %% [markdown]
-# The next cell prints the two names. AWS identifies a role by its **ARN** (Amazon Resource Name), a
-# long address with your account's number in it; the last part is the role's name.
-
-# %%
-print(f"bucket: {session.bucket}")
-print(f"role:   {session.role.split('/')[-1]}")
-
-# %% jupyter={"source_hidden": true} tags=["results"]
-assert all(stack.change == "no change" for stack in again), "Deploying twice must change nothing."
-assert session.role.startswith("arn:"), f"{session.role} isn't an ARN: run the cells above again."
-
-# %% [markdown]
-# ## Prepare the data
-#
-# The data are 1,797 real handwritten digits, 8 × 8 pixels each, which come with scikit-learn.
-# They are small enough to train on in seconds, and hard enough that a model gets some wrong.
-#
-# `prepare` writes two folders, `training` and `test`. The scripts need nothing but files in
-# folders.
-
-# %%
-digits = data_prep.digits.prepare(workshop.DATA / "digits")
-sorted(str(path.relative_to(digits)) for path in digits.rglob("*.npz"))
-
-# %% [markdown]
-# The training images are in four files, not one. That matters later: data in several files can
-# be shared among several instances.
-#
-# Now they go to S3. Files that are there already are not sent again.
-
-# %%
-data = f"s3://{session.bucket}/data/digits"
-uploaded = data_prep.upload(digits, data, client=session.client("s3"))
-
-# %% [markdown]
-# A job gets its data through **channels**. A channel has a name and an address in S3. On the
-# instance it is a folder, `/opt/ml/input/data/NAME`, and an environment variable tells the script
-# where: for the channel `training` it is `SM_CHANNEL_TRAINING`. SageMaker copies all files before
-# the script starts. (Lesson 09 shows another way, for many GB.)
-
-# %%
-channels = {"training": f"{data}/training", "test": f"{data}/test"}
-
-# %% jupyter={"source_hidden": true} tags=["results"]
-assert len(uploaded.sent) + len(uploaded.skipped) >= 5, "Some files are missing: prepare again."
-
-# %% [markdown]
-# ## The script
-#
-# This is the part of `scripts/train/train_tf.py` that does the work: one step of training. Read it
-# from the top. Take a batch, compute the loss, compute the gradients, apply them. (`GradientTape`
-# records the computation, so that TensorFlow can compute the gradients from it. The logits are the
-# model's outputs before they become probabilities. `@tf.function` compiles the whole step.)
-
-# %%
-workshop.show_function("train/train_tf.py", "train_step")
-
-# %% [markdown]
-# Nothing in it knows about SageMaker. Keep these lines in mind: when several processes train one
-# model together, few of them change. (Starting and stopping those processes takes more lines;
-# lessons count them.)
-#
-# ## What a script must do for SageMaker
-#
-# On the instance your script runs in a **container image**: a packed system with Python, TensorFlow
-# and everything they need. AWS offers such images; running your own script in one is called
-# **script mode**. Script mode needs no change of the script only if it already does three things:
-#
-# 1. It reads its data from the folders in `SM_CHANNEL_…`, and not from S3 or a fixed path.
-# 2. It takes **hyperparameters**, settings such as the number of epochs, as arguments:
-#    `{"epochs": 20}` arrives as `--epochs 20`.
-# 3. It saves its model to the folder in `SM_MODEL_DIR`, at the end. SageMaker uploads what is
-#    there. Any files will do for the job. Only if the model is to answer requests later, in
-#    TensorFlow's server, must it be a **SavedModel** (TensorFlow's format on disk: the computation
-#    and the weights, in a folder) in a folder with a **number** as its name: `1`.
-#
-# One function of the script reads all three: `--training` and `--test` are point 1, `--save-to` is
-# point 3, and every line is an argument, which is point 2. Each has a default, so
-# `python scripts/train/train_tf.py` runs on a laptop, too. A **rank** is one of the processes that
-# train together; here there is one. (`--model_dir` is not `SM_MODEL_DIR`: the SDK sends an argument
-# of that name, and the script accepts and ignores it.)
-
-# %%
-workshop.show_function("train/train_tf.py", "parse_args")
-
-# %% [markdown]
-# The file needs nothing but TensorFlow and numpy: copy it, and make it yours. The same goes for
-# every file in `scripts/train/`; there is one for each way to train.
-
-# %% [markdown]
-# If a script needs a library that the image lacks, put a file `requirements.txt` beside the
-# script. Every instance installs it before the script starts. Pin the versions and leave out what
-# the image has (above all TensorFlow). An instance in a closed network can't reach the package
-# index at all.
-#
-# ## Describe the job
-#
-# An **estimator** describes a job: which script, on what, with which framework. (The SDK has three
-# classes for TensorFlow: the estimator `TensorFlow`, `TensorFlowModel` to deploy what it trained,
-# and `TensorFlowPredictor` to send requests to it; `PyTorch` has the same three. `Estimator` takes
-# any image.) The line with `**` adds what all jobs of this course share; the cell after this one
-# prints it.
-#
-# `framework_version` chooses a container image on AWS. The emulator pulls no image. It runs
-# the TensorFlow that is installed here, and says so in the job's log, which we read further down.
-# `instance_type` is one without a GPU: for models as small as ours a CPU is enough, and costs a
-# fraction.
-#
-# > The images of these lessons are old on purpose: TensorFlow 2.12 is the last with Horovod inside,
-# > the library of lessons 04 and 05. They get **no security patches** any more ([which
-# > do](https://aws.github.io/deep-learning-containers/reference/support_policy)). For your own work
-# > take a current one.
+session = workshop.session(target=target, seat=seat)  # locally it starts the emulator
+deployed = workshop.deploy(session)  # a place for files, and what the job may do
+channels = session.upload("digits")  # 1,797 handwritten digits, 8 x 8 pixels
 
 # %%
 from sagemaker.tensorflow import TensorFlow
@@ -327,46 +77,23 @@ estimator = TensorFlow(
 )
 
 # %% [markdown]
-# In a script of your own you would write these lines in place of the one with `**`:
-#
-# - `sagemaker_session` is the SDK's connection. In your own script it is `sagemaker.Session()`.
-#   `role` is the role from above.
-# - `source_dir` is the folder that is sent along. The job's name begins with `base_job_name`; the
-#   SDK adds the time, because names are unique in an account and region. With a fixed `job_name=` a
-#   second `fit` is refused.
-# - `output_path` and `code_location` are where in S3 the model and the packed script go. Without
-#   them the SDK makes a bucket of its own.
-# - `max_run` is the limit in seconds after which SageMaker ends the job, so that a script that
-#   hangs can't cost a weekend.
-# - `metric_definitions` is explained below. `disable_profiler` and `debugger_hook_config=False`
-#   turn off two services that we don't use; the second takes no new customers since 2026-07-30
-#   ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/debugger-createtrainingjob-api.html),
-#   read on 2026-11-24). `tags` say whose job it is.
-
-# %%
-for name, value in shared.items():
-    print(f"{name}={value!r},")
-
-# %% [markdown]
-# What will it cost on AWS? Ask **before** you start it. The first number is for our estimate of
-# 300 seconds. The second is the most it can cost: after `max_run` SageMaker asks the script to end,
-# and gives it 120 more seconds to save its work.
+# An **estimator** describes a job: this script, in this version of TensorFlow, on one computer of
+# this type (an **instance**, here one without a GPU). `**shared` is what all jobs of this course
+# have in common; you will see it further down. Ask what a job costs *before* you start it:
 
 # %%
 workshop.cost("ml.c5.xlarge", instance_count=1, seconds=300, max_run=max_run)
 
 # %% [markdown]
-# Treat both numbers as estimates. The price is AWS's as three public projects quote it; prices
-# change. The 300 seconds are a plan: what this kit measures are seconds *here*, and no job of it
-# has been billed on AWS yet. Look at your first bill. New AWS accounts (since 15 July 2025) start
-# with up to 200 USD of credits, in place of the free hours of older accounts
-# ([AWS](https://aws.amazon.com/free/), read on 2026-11-24).
+# The first number is for the 300 seconds that we plan; nobody has been billed for this job yet. The
+# second is the most it can cost: after `max_run` seconds SageMaker asks the script to end, and
+# gives it 120 more to save its work.
 #
 # ## Run the job
 #
-# The job will pass through these phases: *Starting* (take the instance), *Downloading* (script
-# and data), *Training* (your script, from its first line to its last) and *Uploading* (the
-# model). **Predict first.**
+# The job passes through four phases: *Starting* (take the instance), *Downloading* (script and
+# data), *Training* (your script, from its first line to its last) and *Uploading* (the model).
+# **Predict first.**
 
 # %%
 phases = ["Starting", "Downloading", "Training", "Uploading"]
@@ -375,86 +102,245 @@ guess = workshop.guess(
     accuracy="How many percent of the test images will the model get right?",
 )
 
-# %% [markdown]
-# `estimator.fit(channels)` alone would do: it starts the job and prints its whole log until it
-# ends. But it polls the job's state only every 30 seconds, so you may wait 30 seconds too long.
-# With `wait=False` it returns at once, and `workshop.follow` watches the job instead.
-
 # %%
 estimator.fit(channels, wait=False)
 result = workshop.follow(estimator)
 
 # %% [markdown]
-# You should see `Completed`, the seconds of each phase, and four metrics, all of the last epoch:
+# You should see `Completed`. **Seven things just happened**, and the rest of the lesson shows each:
 #
-# - `train_loss`: what training lowers; the mean over the epoch's steps.
-# - `test_accuracy`: the share of the test images that the model gets right. 1 means all.
-# - `step_seconds`: the mean time of a training step, which is one batch of 64 images.
-# - `samples_per_second`: the images that pass through training in a second.
+# 1. Two *stacks* were created: a bucket for files, and a role that says what the job may do.
+# 2. The digits went to **S3**, AWS's store for files.
+# 3. `fit` sent one request over HTTP, `CreateTrainingJob`. The SDK wrote it from the estimator.
+# 4. An instance was taken, and a *container image* started on it: Python, TensorFlow and all else.
+# 5. Script and data were copied to it, and the script ran.
+# 6. Whatever it printed went to a log. Numbers in it became *metrics*.
+# 7. The model was copied to S3, and the instance given back.
 #
-# `billable` is the time that AWS would charge for: the seconds from the moment when the instances
-# begin to download until the model is uploaded, times the instances. Waiting for instances is
-# free.
+# (`fit(channels)` alone would print the log until the end, but it asks for the job's state only
+# every 30 seconds. `workshop.follow` asks more often.)
 #
-# Where do the metrics come from? The script only prints them. The request contained regular
-# expressions (`metric_definitions`); SageMaker applies them to every line of the log. The job's
-# description keeps the last value of each. On AWS all values also go to CloudWatch, as a time
-# series: that is where you plot a loss.
-
-# %% [markdown]
 # ## Where the time went
 
-# %%
+# %% jupyter={"source_hidden": true}
 seconds = pd.Series(result.phases)
-seconds.to_frame("seconds").round(3)
-
-# %%
 longest = max(phases, key=lambda phase: result.phases.get(phase, 0))
-guess.compare(longest=longest, accuracy=100 * result.metrics["test_accuracy"])
+accuracy = result.metrics["test_accuracy"]
+guess.compare(longest=longest, accuracy=100 * accuracy)
 print(f"{longest} took {seconds[longest] / seconds.sum():.0%} of this job's time.")
 
 # %% [markdown]
-# How much of the phase *Training* was training? The script measured the steps of each epoch:
+# How much of *Training* was training? The script's log has the time of each line.
 
-# %%
-per_epoch = result.table("epoch")
-in_steps = per_epoch["step"].iloc[-1] * per_epoch["step_seconds"].mean()
-print(f"{per_epoch['step'].iloc[-1]} steps took {in_steps:.1f} s,")
-print(f"{in_steps / seconds['Training']:.0%} of the {seconds['Training']:.1f} s of Training.")
+# %% jupyter={"source_hidden": true} tags=["figure"]
+moved = result.description["SecondaryStatusTransitions"]
+(training,) = (phase for phase in moved if phase["Status"] == "Training")
+began, ended = training["StartTime"].timestamp(), training["EndTime"].timestamp()
+at = {kind: result.matching(f'"event": "{kind}"')[0].time for kind in ("start", "step", "weights")}
+per_epoch, first = result.table("epoch"), result.table("step")["step"].iloc[0]
+step_seconds, steps_done = per_epoch["step_seconds"].mean(), int(per_epoch["step"].iloc[-1])
+in_steps = steps_done * step_seconds
+compiling = at["step"] - at["start"] - first * per_epoch["step_seconds"].iloc[0]
+parts = {
+    "start Python, import TensorFlow": at["start"] - began,
+    "compile the step": max(0.0, compiling),
+    "steps": in_steps,
+}
+parts["shuffle, test after each epoch"] = max(0.0, at["weights"] - began - sum(parts.values()))
+parts["save"] = ended - at["weights"]
 
-# %% [markdown]
-# The rest of *Training* went into starting Python, importing TensorFlow, compiling the step,
-# testing the model after each epoch, and saving it. In a small job most of the time goes into such
-# things, and more instances make none of them faster.
+# %% jupyter={"source_hidden": true} tags=["figure"]
+share = in_steps / seconds["Training"]
+title = f"Steps were {share:.0%} of the {seconds['Training']:.1f} s of Training"
+alt = f"{title}. " + ", ".join(f"{name}: {length:.1f} s" for name, length in parts.items())
+with plots.canvas(title, "seconds since Training began", size=(8, 1.9), alt=alt) as axes:
+    left = 0.0
+    for (name, length), colour in zip(parts.items(), plots.COLOURS, strict=False):
+        axes.barh(0, length, left=left, color=colour, edgecolor="white", label=name)
+        left += length
+    axes.set_yticks([])
+    axes.set_ylim(-0.5, 0.5)
+    axes.legend(frameon=False, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.45))
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(
-    phases=result.phases, billable_seconds=result.billable_seconds, longest=longest
+    phases=result.phases, billable_seconds=result.billable_seconds, longest=longest, parts=parts
 )
 assert result.phases["Training"] > 0, (
     "The job has no Training phase: look at result.failure_reason()."
 )
 
 # %% [markdown]
-# These numbers were measured in this run. With `target = "local"` an instance is only a few
-# processes, so *Starting* is short. On AWS it takes minutes: a computer is found, started, and
-# given its image (not measured here). For a small model, waiting for computers can then be most of
-# the time.
+# *Training* is everything that the script does. In a small job most of it isn't training, and more
+# instances make none of the rest faster. On AWS *Starting* takes minutes, too: a computer is found,
+# started, and given its image (not measured here).
 #
+# `billable` is what AWS would charge for: the seconds from the beginning of the download until the
+# model is uploaded, times the instances. Waiting for instances is free.
+#
+# ## Create the stacks
+#
+# `workshop.deploy` created two things that a job needs: a **bucket** in S3 and a **role**. A job
+# doesn't run as you. It acts under its role, which lists what is allowed; everything else is
+# refused. This is what the template allows with S3:
+
+# %% jupyter={"source_hidden": true}
+import re
+
+template = (workshop.TRAIN.parents[1] / "cloudformation" / "roles.yaml").read_text()
+statements = template.split("NotebookRole:")[0].split("- Sid: ")[1:]
+allowed = []
+for statement in statements:
+    if calls := re.findall(r"s3:\w+", statement):
+        where = re.search(r'"\$\{BucketArn\}(/[^"]*)"', statement)
+        allowed.append((", ".join(calls), "BUCKET" + (where[1] if where else "")))
+pd.DataFrame(allowed, columns=["allowed", "on"]).set_index("on")
+
+# %% [markdown]
+# So the role reads one bucket, and writes only below `jobs/` in it. That matters because *your
+# script runs with it*, and with it every package that the script imports. Many tutorials attach
+# AWS's ready-made `AmazonSageMakerFullAccess` instead. Under that one, malicious code can stop or
+# delete any training job, model or endpoint of the account, and delete every object in every bucket
+# with `sagemaker` in its name, your colleagues' default bucket included
+# ([AWS](https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AmazonSageMakerFullAccess.html)).
+#
+# Bucket and role are written down in two files in `cloudformation/`. Such a file is a **template**;
+# what CloudFormation, AWS's service for it, creates from one is a **stack**. A template states what
+# should be there, not what to do, so a second run changes nothing:
+
+# %%
+again = workshop.deploy(session)
+print(f"bucket: {session.bucket}")
+print(f"role:   {session.role.split('/')[-1]}")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert all(stack.change == "no change" for stack in again), "Deploying twice must change nothing."
+assert session.role.startswith("arn:"), f"{session.role} isn't an ARN: run the cells above again."
+
+# %% [markdown]
+# <details><summary>By hand, in other regions, and coming from another tutorial</summary>
+#
+# For each template `workshop.deploy` does what you could type:
+#
+#     aws cloudformation deploy --stack-name workshop-me-roles \
+#         --template-file cloudformation/roles.yaml --parameter-overrides Seat=me \
+#         --capabilities CAPABILITY_NAMED_IAM
+#
+# The last line says that you know that it creates roles. Clicks in the console would do as well,
+# but nobody can repeat, review or cleanly undo them.
+#
+# On AWS everything is in one **region**, such as `us-east-1` (Virginia): the one in
+# `AWS_DEFAULT_REGION` or `aws configure`. What is created in one region can't be seen from another.
+# The prices of this course are those of `us-east-1`.
+#
+# `AmazonVPCAccess`, which some pages tell you to attach, is no policy of AWS's.
+#
+# </details>
+#
+# ## Prepare the data
+#
+# S3 is an **object store**: it keeps whole files, each at an address such as
+# `s3://my-bucket/data/part-0.npz`. A file can be replaced, but not renamed or appended to, and a
+# folder is only the beginning of an address.
+# `session.upload` wrote the digits, which come with scikit-learn, and sent what was not there yet:
+
+# %%
+stored = session.client("s3").list_objects_v2(Bucket=session.bucket, Prefix="data/digits/")
+for stored_file in stored["Contents"]:
+    print(stored_file["Key"], stored_file["Size"], "bytes")
+channels["training"]
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert len(stored["Contents"]) >= 5, "Some files are missing: run session.upload again."
+
+# %% [markdown]
+# The training images are in four files, so that several instances can share them later.
+#
+# A job gets data through **channels**. A channel has a name and an address in S3; on the instance
+# it is a folder, and the variable `SM_CHANNEL_TRAINING` tells the script where the channel
+# `training` is. SageMaker copies all files before the script starts. (Lesson 09 shows another way,
+# for many GB.)
+#
+# ## What a script must do for SageMaker
+#
+# Here is one training step of `scripts/train/train_tf.py`. Nothing in it knows about SageMaker.
+# Keep these lines in mind: when several processes train one model, few of them change.
+
+# %%
+workshop.show_function("train/train_tf.py", "train_step")
+
+# %% [markdown]
+# (`GradientTape` records the computation, so that TensorFlow can compute gradients from it. The
+# logits are the model's outputs before they become probabilities. `@tf.function` compiles the
+# step.)
+#
+# AWS's image runs your own script, in **script mode**, if the script does three things:
+#
+# 1. It reads its data from the folders in `SM_CHANNEL_…`, and not from S3 or a fixed path.
+# 2. It takes **hyperparameters**, settings such as the number of epochs, as arguments:
+#    `{"epochs": 20}` arrives as `--epochs 20`.
+# 3. At the end it saves its model to the folder in `SM_MODEL_DIR`. SageMaker uploads what is there.
+#
+# One function of this script does all three: `--training` and `--test` are the first, every line is
+# the second, `--save-to` is the third. The defaults let the same file run on a laptop.
+
+# %%
+workshop.show_function("train/train_tf.py", "parse_args")
+
+# %% [markdown]
+# <details><summary>Libraries, `--model_dir`, and a model that is to answer requests</summary>
+#
+# If the image lacks a library, put a `requirements.txt` beside the script: every instance installs
+# it before the script starts. Pin versions, and leave out what the image has, above all TensorFlow.
+# In a closed network an instance can't reach the package index.
+#
+# `--model_dir` is not `SM_MODEL_DIR`. The SDK sends it, and the script accepts and ignores it.
+#
+# Any file will do as a model. Only if TensorFlow's server is to answer requests with it must it be
+# a **SavedModel** (TensorFlow's format: computation and weights in a folder), in a folder whose
+# name is a number.
+#
+# A **rank** is one of the processes that train together. Here there is one.
+#
+# </details>
+#
+# <details><summary>What `**shared` adds, and which image to take</summary>
+#
+# - `sagemaker_session` is the SDK's connection, `role` the role from above.
+# - `source_dir` is the folder that is sent along. The job's name begins with `base_job_name`; the
+#   SDK adds the time, because names are unique in an account and region. With a fixed `job_name=` a
+#   second `fit` is refused.
+# - `output_path` and `code_location` are where in S3 the model and the packed script go. Without
+#   them the SDK makes a bucket of its own.
+# - `metric_definitions` is explained below, `tags` say whose job it is. `disable_profiler` and
+#   `debugger_hook_config=False` turn off two services that we don't use.
+#
+# `framework_version` chooses the image on AWS. These lessons' images are old on purpose: TensorFlow
+# 2.12 is the last with Horovod inside, the library of lessons 04 and 05. Old images get **no
+# security patches** ([which
+# do](https://aws.github.io/deep-learning-containers/reference/support_policy)); for your own work
+# take a current one. The emulator pulls no image and runs the TensorFlow that is installed here.
+#
+# </details>
+
+# %% jupyter={"source_hidden": true}
+for name, value in shared.items():
+    text = repr(value)
+    print(f"{name}={text if len(text) < 80 else text[:76] + ' ...'},")
+
+# %% [markdown]
 # ## Find a job again
 #
-# The job doesn't run in this notebook. If you close the notebook, the job continues. To find it
-# again you need only its name. The AWS console lists it, and so does `workshop jobs` in a terminal
-# (type `. .venv/bin/activate` there once, before the first such command). `attach` makes an
-# estimator from it. If the job is still running, `attach` waits until it ends. It prints the job's
-# phases; the time on each line is that of the job's last change, not of the phase. (The messages
-# are AWS's own: here no image is downloaded.)
+# The job doesn't run in this notebook: close it, and the job continues. Its name is enough to find
+# it again. `workshop jobs` in a terminal lists names (type `. .venv/bin/activate` there once), and
+# so does AWS's console. `attach` makes an estimator from one:
 
 # %%
 attached = TensorFlow.attach(result.name, sagemaker_session=session.sagemaker_session)
-
-# %%
 print(attached.model_data.removeprefix(f"s3://{session.bucket}/"))
+
+# %% [markdown]
+# (All lines show the time of the job's last change, not of the phase.)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert attached.model_data == result.model, "attach found another job: compare the two names."
@@ -463,8 +349,8 @@ workshop.save_results(attached=attached.latest_training_job.name == result.name)
 # %% [markdown]
 # ## What the job left
 #
-# SageMaker packed what was in `SM_MODEL_DIR` when the script ended, and put it into S3. That
-# happens once, at the end. A script that wants to keep something earlier writes checkpoints.
+# When the script ended, SageMaker packed what was in `SM_MODEL_DIR` and put it into S3. That
+# happens once. A script that wants to keep something earlier writes checkpoints.
 
 # %%
 import io
@@ -481,15 +367,13 @@ assert "1/saved_model.pb" in saved, "No SavedModel in a numeric folder: it could
 workshop.save_results(saved=saved)
 
 # %% [markdown]
-# The SavedModel is in the folder `1`. The number is the model's version: a server that finds `1`
-# and `2` takes the higher one.
+# The folder `1` is the model's version: a server that finds `1` and `2` takes the higher one.
 #
 # ## Read the log
 #
-# All that the script prints goes to CloudWatch Logs, AWS's service for logs, line by line. Each
-# instance writes a log of its own; the first instance is called `algo-1`. The log begins with what
-# the instance is told about itself, the environment variables `SM_…`. (The line with `[local]` is
-# there only on this machine.)
+# All that the script prints goes to CloudWatch Logs, AWS's service for logs. Each instance writes a
+# log of its own; the first instance, or **host**, is called `algo-1`. It begins with what the
+# instance is told about itself. (`[local]` is the emulator's word.)
 
 # %%
 shown = "[local] image", "SM_HOSTS", "SM_CURRENT_HOST", "SM_CHANNEL_", "SM_MODEL_DIR"
@@ -498,40 +382,29 @@ for line in result.lines:
         print(line)
 
 # %% [markdown]
-# Then come the script's own lines. It prints a JSON record every 10 steps, and one after each
-# epoch. The metrics above were read from such lines. Here is the first of each:
+# Then come the script's own lines: a JSON record every 10 steps, and one after each epoch. Here is
+# the first of each.
 
 # %%
 for event in ("step", "epoch"):
     print(next(line for line in result.lines if f'"event": "{event}"' in line.text))
 
 # %% [markdown]
-# Programs can read that, and so can you, as a table. `test_accuracy` is measured on images that
-# were never trained on.
+# The **metrics** are read from such lines. The request had a regular expression for each, and
+# SageMaker applies them to every line of the log. The job's description keeps the last value of
+# each. On AWS all values also go to CloudWatch as a time series: that is where you plot a loss.
 
 # %%
 epochs_table, steps = result.table("epoch"), result.table("step")
 losses = epochs_table["train_loss"]
 middle = epochs_table["step"] - epochs_table["step"].iloc[0] / 2  # of each epoch
-title = (
-    f"The training loss: {losses.iloc[0]:.2f} in the first epoch, {losses.iloc[-1]:.3f} in the last"
-)
-axes_names = "training step (one batch)", "training loss (cross-entropy)"
+title = f"The loss fell from {losses.iloc[0]:.2f} to {losses.iloc[-1]:.3f}; {accuracy:.1%} right"
+axes_names = "training step (one batch of 64 images)", "training loss (cross-entropy)"
 with plots.canvas(title, *axes_names) as axes:
     axes.plot(steps["step"], steps["train_loss"], label="one step", linewidth=1)
     axes.plot(middle, losses, "o-", label="mean of an epoch")
     axes.set_yscale("log")
     axes.legend(frameon=False)
-epochs_table[["epoch", "train_loss", "test_accuracy", "samples_per_second"]].tail()
-
-# %% [markdown]
-# The loss of single steps jumps, because each step sees only 64 images. Judge by the mean of an
-# epoch:
-
-# %%
-accuracy = result.metrics["test_accuracy"]
-print(f"Mean loss: {losses.iloc[0]:.3f} in the first epoch, {losses.iloc[-1]:.3f} in the last.")
-print(f"{accuracy:.1%} of the test images are right.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert losses.iloc[-1] < losses.iloc[0], "The loss did not fall: look at the learning rate."
@@ -539,6 +412,33 @@ assert accuracy >= expected_accuracy, f"{accuracy:.1%} is too low; {expected_acc
 workshop.save_results(
     losses=losses, accuracy=accuracy, world_size=result.table("start")["world_size"]
 )
+
+# %% [markdown]
+# The loss of single steps jumps, because each step sees only 64 images: judge by the mean of an
+# epoch. `test_accuracy` is measured on images that were never trained on.
+#
+# ## Check the machine
+#
+# `make doctor` prints a line for each thing that the course needs. So does this cell; it takes a
+# few seconds, because it tries things out.
+
+# %%
+from local_sagemaker import DEFAULT_PORT
+from workshop.doctor.checks import examine
+
+checks = pd.DataFrame(
+    [{"need": need, "level": c.level, "found": c.finding} for need, c in examine(DEFAULT_PORT)]
+)
+checks.set_index("need")
+
+# %% [markdown]
+# `WARN` means that the course works, and that a lesson may show less here. `FAIL` means that you
+# must fix something first; `make doctor` says how. You don't need to know the names yet.
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+failed = checks[checks["level"] == "FAIL"]
+assert failed.empty, f"Run `make doctor` and fix: {', '.join(failed['need'])}"
+workshop.save_results(versions=workshop.versions(), needs_checked=len(checks))
 
 # %% [markdown]
 # ## Exercises
@@ -562,10 +462,9 @@ workshop.quiz("00")
 #   model, and gives the instances back.
 # - `target` is the only switch between this machine and AWS.
 # - Bucket and role come from stacks. Your script acts under the role: keep it narrow.
-# - A channel is an address in S3 and, on the instance, a folder.
 # - A script reads its channels, takes hyperparameters as arguments, and saves to `SM_MODEL_DIR`.
 # - A job lives without the notebook; its name is enough to find it again.
-# - The log has everything the script printed; metrics are read from it.
+# - In a small job little of *Training* is training. More instances don't help there.
 
 # %%
 print(f"{result.status}: {accuracy:.1%} of the test images right, model in {result.model}")

@@ -18,13 +18,13 @@
 #
 # - say what every rank has whole, and what the ranks divide;
 # - show that averaged gradients are right, and name three ways to get wrong ones;
-# - tell sync from async, and data parallel from model parallel;
-# - time a training step, and predict where more ranks stop helping;
+# - split a training step into compute, wait and exposed communication, and measure each fairly;
+# - predict where more ranks stop helping;
 # - choose a batch size and a learning rate for more ranks.
 #
 # **Before:** [lesson 00](00_setup.ipynb): you know what a job, a channel and an instance are.
 #
-# **Time:** 40 minutes.
+# **Time:** 45 minutes.
 #
 # **Where it runs:** the ranks are processes of the computer that runs this notebook. One small job
 # at the end runs on this machine (`target = "local"`) or on AWS (`target = "aws"`), where
@@ -36,25 +36,20 @@
 # %% [markdown]
 # ## Set up
 #
-# - `world_size`: ranks in the experiments about *what is computed*, 3 or more. They may outnumber
-#   the cores.
-# - `global_batch_size`: images in one step, over all ranks together.
-# - `updates`: length of the experiment on sync and async.
-# - `timed_batch_size`, `repeats`, `steps`: for the timings. Each timing is repeated `repeats`
-#   times, with `steps` training steps each time.
-# - `epochs`, `seeds`: for the experiment on batch sizes. Each setting is trained `seeds` times (an
-#   even number).
-# - `max_run`: the number of seconds after which SageMaker stops the job.
+# - `large_batch`: images in a step of the large workload. `rounds`, `steps`: how often each speed
+#   is measured, and for how many training steps.
+# - `world_size`, `global_batch_size`: of the proofs. The ranks may outnumber the cores.
+# - `epochs`, `seeds` (an even number): of the experiment on batch sizes.
+# - `max_run`: seconds after which SageMaker stops the job.
 
 # %% tags=["parameters"]
 target = "local"
 seat = "me"
+large_batch = 512
+rounds = 9
+steps = 5
 world_size = 4
 global_batch_size = 64
-updates = 90
-timed_batch_size = 512
-repeats = 7
-steps = 4
 epochs = 20
 seeds = 4
 max_run = 600
@@ -67,8 +62,11 @@ import pandas as pd
 
 import data_prep
 import workshop
-from workshop import plots
-from workshop.measure import interleaved
+from workshop import DATA, DEMOS, plots
+from workshop.launch.processes import TORCHRUN, run_together
+from workshop.measure.alpha_beta import Link, estimated_seconds
+from workshop.measure.interleaved import verdict
+from workshop.measure.scaling import Scaling, share_at, table
 
 all_images, all_labels = data_prep.digits.load()
 training = all_images[:-360], all_labels[:-360]
@@ -77,13 +75,84 @@ batch = training[0][:global_batch_size], training[1][:global_batch_size]
 print(f"{len(training[0]):,} training images of 8 x 8 pixels, {len(test[0])} test images")
 
 # %% [markdown]
+# ## The result first
+#
+# Several processes can train one model together. Each takes a part of every batch and computes a
+# gradient; then they average their gradients. Such a process is a **rank**, and their number is the
+# **world_size**. Take two workloads: *large*, 512 handwritten digits of 28 × 28 pixels in each
+# step, and *small*, 64 digits of 8 × 8. **Predict** the **speed-up** of two ranks on two cores: the
+# time of one process, divided by theirs.
+
+# %%
+guess = workshop.guess(
+    large="Large workload: the speed-up of two ranks over one process:",
+    small="Small workload: the speed-up of two ranks:",
+)
+
+
+# %%
+def measure(pixels, images, steps, *flags):
+    """Two ranks on this machine. pixels: of an image's side. images: in each global batch."""
+    name = "digits" if pixels == 8 else f"digits-{pixels}"
+    data = data_prep.digits.prepare(DATA / name, size=pixels, quiet=True) / "training"
+    command = [*TORCHRUN, "--standalone", "--nproc-per-node", 2, DEMOS / "measure_scaling.py"]
+    command += ["--library", "torch", "--training", data, "--global-batch-size", images]
+    command += ["--rounds", rounds, "--steps", steps, *flags]
+    return Scaling.from_records(run_together(command, timeout=300))
+
+
+large = measure(28, large_batch, steps)
+small = measure(8, 64, 20 * steps)
+
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+def dot(name, scaling):
+    """A measured dot of the map."""
+    label = f"{name}: {scaling.speed_up.median:.2g} times as fast"
+    share = scaling.share
+    return [scaling.r.median, share.median, share.low, share.high, label, "measured"]
+
+
+def draw_map(rows, title):
+    """The map, with the noise of the large workload."""
+    columns = ["r", "share", "low", "high", "label", "source"]
+    noise = (large.noise.low, large.noise.high)
+    plots.scaling_map(pd.DataFrame(rows, columns=columns), title, noise)
+
+
+workloads = {f"large, {large_batch} x 28 x 28": large, "small, 64 x 8 x 8": small}
+first_dots = [dot(f"2 ranks, {name}", scaling) for name, scaling in workloads.items()]
+title = "Two ranks: {:.2g} times as fast with the large workload, {:.2g} times with the small"
+draw_map(first_dots, title.format(large.speed_up.median, small.speed_up.median))
+
+# %%
+measured = {"large": large, "small": small}
+guess.compare(**{name: float(f"{run.speed_up.median:.2g}") for name, run in measured.items()})
+for name, scaling in workloads.items():
+    print(f"{name}: the speed-up of two ranks is {scaling.speed_up.text}.")
+    print(f"  Two processes that exchange nothing reach {scaling.ceiling.median:.2g}: the ceiling.")
+    print(f"  The ranks reach {scaling.share.median:.0%} of it; r is {scaling.r.median:.2g}.")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+records = {name: scaling.record() for name, scaling in (("large", large), ("small", small))}
+assert small.r.median > large.r.median, "The small workload must exchange more: measure again."
+
+# %% [markdown]
+# Read the map. Across is **r**: how long the exchange of gradients takes, compared with computing.
+# Up is the share of the **ceiling**, which is what two processes reach on this machine if they
+# exchange nothing. It is below 2, because cores share memory and because half the images take more
+# than half the time (starting an operation takes as long for few as for many); or above, because
+# half a batch fits better into a cache. **Speed-up = ceiling × share.**
+#
+# Nothing was fitted to the curve. A step that computes, and then exchanges for r times as long,
+# takes 1 + r times as long; so the share is 1 / (1 + r), for any number of ranks, on any machine. A
+# speed-up below 1 is a point on this map, and its ceiling and its r say why.
+#
 # ## The model whole, the batch in parts
 #
 # One training step takes a batch of images, computes the **gradient** (how the loss changes with
 # each weight), and takes a small step in the opposite direction. Twice the images take nearly twice
-# as long. So divide the images among several processes. Each process has a number, its **rank**,
-# and is usually called by it: "rank 2" is the process with the number 2. How many there are is the
-# **world_size**.
+# as long, so the ranks divide the images. "Rank 2" is the process with the number 2, from 0.
 #
 # | | on every rank | |
 # |---|---|---|
@@ -93,11 +162,8 @@ print(f"{len(training[0]):,} training images of 8 x 8 pixels, {len(test[0])} tes
 # | the gradient, as a rank computes it | its own: from its own images | |
 # | the gradient, after the ranks have averaged | the same | replicated again |
 #
-# That is **data parallel** training. Equal weights that are moved by equal gradients stay equal. So
-# the weights need not be sent around again: only gradients travel. (With a parameter server, lesson
-# 03, the new weights travel, too.)
-#
-# The next cell starts real ranks: processes of this machine that can send each other messages.
+# That is **data parallel** training. Equal weights that are moved by equal gradients stay equal, so
+# only gradients travel. It needs no second computer: the next cell starts ranks on this one.
 
 # %%
 ranks = workshop.start_ranks(world_size)
@@ -119,25 +185,18 @@ started
 assert started["process"].nunique() == world_size, "Ranks must be different processes: restart."
 
 # %% [markdown]
-# Several processes on one computer are distributed training already; it doesn't need
-# `instance_count > 1`. What counts is that processes divide the work and average what they find,
-# wherever they run.
-#
-# `run` calls a function on every rank with the same arguments. `run_each` gives each rank an
-# argument of its own. Both return a list with one result for each rank. The function runs in
-# another process, so it imports what it needs. A name such as `"parallel.stages:one_step"` means a
-# function of a file in `scripts/demos/`.
+# `run` calls a function on every rank with the same arguments, `run_each` gives each rank an
+# argument of its own; both return a result for each rank. The function runs in another process, so
+# it imports what it needs.
 #
 # ## The average of the gradients
 #
-# Why is the average right? The loss of a batch is the *mean* of its images' losses. The mean of
-# 64 numbers is the mean of the four means of 16. The gradient of a sum is the sum of the
-# gradients, so the same holds for gradients. This needs three things: parts of equal size, a
-# division by their number, and a loss of each image that doesn't depend on the other images. And it
-# is algebra, whereas computers round. So predict, then run.
-#
-# `all_reduce` in the function below adds up a tensor over all ranks: each puts its own in, and
-# each gets the sum out.
+# Why is the average right? The loss of a batch is the *mean* of its images' losses, and the mean of
+# 64 numbers is the mean of the four means of 16. The gradient of a sum is the sum of the gradients,
+# so the same holds for gradients. This needs parts of equal size, a division by their number, and a
+# loss of each image that doesn't depend on the other images. But that is algebra, whereas computers
+# round. In the function below, `all_reduce` adds up a tensor over all ranks: each puts its own in,
+# and each gets the sum out. Predict, then run.
 
 # %%
 guess = workshop.guess(
@@ -184,8 +243,7 @@ guess.compare(
 
 # %% [markdown]
 # All ranks got the same sum, so between them there is no difference at all. From the whole batch's
-# gradient they differ only by rounding: a computer rounds after each addition, and the ranks add in
-# a different order. Neither result is more right than the other.
+# gradient they differ by rounding, because the ranks add in another order. Neither is more right.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert between_ranks == 0, "The ranks hold different gradients: did each call all_reduce?"
@@ -223,16 +281,14 @@ broken = pd.DataFrame(
 broken.style.format({"relative error": "{:.1e}", "length / right length": "{:.2f}"})
 
 # %% [markdown]
-# The *relative error* is the length of the difference, divided by the length of the right gradient.
-# None of the three raises an error, and training continues with each.
+# The *relative error* is the length of the difference, divided by that of the right gradient. None
+# of the three raises an exception; training continues.
 #
-# 1. In a mean of means, an image on a small shard weighs more. Cut equal shards, as the scripts
-#    here do, or weight each rank's gradient by its number of images: exercise 01.2.
-# 2. The sum is `world_size` times too long. That acts like a learning rate that is too high by the
-#    same factor, and it changes with the number of ranks.
-# 3. The ranks compute a different function from one process. Avoid batch normalisation, or
-#    share its statistics in each step (on GPUs `torch.nn.SyncBatchNorm`). With many images per
-#    rank people often accept the difference. Then it is a choice, not an accident.
+# 1. In a mean of means, an image on a small shard weighs more. Cut equal shards, or weight each
+#    rank's gradient by its number of images: exercise 01.2.
+# 2. The sum is `world_size` times too long, like a learning rate that is too high by that factor.
+# 3. The ranks compute another function than one process. Avoid batch normalisation, or share its
+#    statistics (on GPUs `torch.nn.SyncBatchNorm`), or accept the difference by choice.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 off = broken["relative error"].to_dict()
@@ -245,10 +301,10 @@ workshop.save_results(
 # %% [markdown]
 # ## The change in the script
 #
-# You rarely call `all_reduce` by hand. PyTorch's `DistributedDataParallel` (**DDP**) does it during
-# `backward()`. This is all that a training loop needs: meet the others (1), take your own part of
-# the data (2), average (3). `optimizer.step()` is unchanged and sends nothing: when `backward()`
-# returns, the gradients are averaged already. Two new ranks run it; the timings below use them too.
+# You rarely call `all_reduce` by hand: PyTorch's `DistributedDataParallel` (**DDP**) does it during
+# `backward()`. A training loop needs three things: meet the others (1), take your own part of the
+# data (2), average (3). `optimizer.step()` is unchanged and sends nothing, because the gradients
+# are averaged when `backward()` returns.
 
 
 # %%
@@ -289,12 +345,9 @@ assert ddp_difference < 1e-6, "DDP must give the whole batch's gradient."
 workshop.save_results(ddp_difference=ddp_difference)
 
 # %% [markdown]
-# The script `scripts/train/train_torch_ddp.py` has the same three lines. The rest of its diff from
-# the one-process script `train_torch.py` handles launchers, checkpoints and printing; skip it for
-# now. `torchrun` is PyTorch's launcher: it starts the ranks, and tells each its number and how many
-# there are. (`mpirun` is another launcher: lesson 04.) `nccl` and `gloo` are libraries that carry
-# the messages: `nccl` between GPUs, `gloo` between CPUs. To start two ranks, type in a terminal, in
-# the kit's folder:
+# `scripts/train/train_torch_ddp.py` has the same three lines; the rest of its diff handles
+# launchers, checkpoints and printing. `torchrun`, PyTorch's launcher, starts the ranks and tells
+# each its number and how many there are. Type in a terminal, in the kit's folder:
 #
 #     . .venv/bin/activate
 #     python -m data_prep digits
@@ -305,104 +358,115 @@ essential = ["init_process_group(", "DistributedSampler(data", "DistributedDataP
 workshop.show_diff("train/train_torch.py", "train/train_torch_ddp.py", essential)
 
 # %% [markdown]
-# The script cuts the data itself, by rank. SageMaker can also give each instance different files
-# (`ShardedByS3Key`); lesson 09 is about that. Do only one of the two.
+# <details><summary>Coming from another tutorial? Model parallel, FSDP, DataParallel,
+# threads</summary>
 #
-# ## The other way to divide: model parallel
+# - **Model parallel** training divides the model: its layers, with **micro-batches** that keep all
+#   stages busy (*pipeline parallel*), or the inside of each layer (*tensor parallel*). Activations
+#   travel, some bytes for each *image*; in data parallel training it is some for each *weight*.
+# - A model that is too large for one device doesn't always need that. DDP keeps the whole model on
+#   each rank; **FSDP** (or ZeRO) is data parallel training in which each rank stores a shard of
+#   weights, gradients and optimizer state, and gathers a layer's weights when it needs them
+#   ([PyTorch](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html);
+#   a script is in the [reference](reference.ipynb)).
+# - `torch.nn.DataParallel`, without *Distributed*, is threads of one process: lesson 02.
+# - By default PyTorch, and the library oneDNN (formerly MKL-DNN) that computes its convolutions,
+#   use up to one thread per core in *every* process, and ranks compete for cores. `torchrun` sets
+#   one thread if it starts several ranks; so do the scripts here (`--threads-per-rank`).
+# - SageMaker can give each instance other files (`ShardedByS3Key`, lesson 09), and the script cuts
+#   the data by rank. Do only one of the two.
 #
-# DDP keeps the whole model on each rank. **Model parallel** training divides the model: here rank 0
-# has the two convolutions, which turn each image into 128 numbers, and rank 1 the two dense layers,
-# which turn those into a digit. All images pass through both. Then no gradients of weights travel.
-# What travels forward are the **activations**, the numbers that the first layers made of the
-# images; the gradient of those activations comes back.
+# </details>
 #
-# The first cell compares the gradient with that of the whole model. The second runs a step at
-# several batch sizes and counts what each rank sends. The last column is computed, not measured: in
-# data parallel training each of 2 ranks sends the size of the gradient once (lesson 02), whatever
-# the batch.
+# ## What a step is made of
+#
+# **step = compute + wait + exposed communication.** Each rank *computes* its gradient, *waits* for
+# the slowest, and stands still while gradients travel. *Exposed* is what is left of that after DDP
+# has hidden a part behind `backward()`: it sends the last layers' gradients while the first layers'
+# are still being computed.
 
 # %%
-stages = ranks.run("parallel.stages:one_step", *batch)[:2]
-put_together = np.concatenate([stage["gradient"] for stage in stages])
-stage_difference = np.abs(put_together - expected).max()
-print(f"weights on rank 0: {stages[0]['weights']:,}, on rank 1: {stages[1]['weights']:,}")
-print(f"largest difference from the whole model's gradient: {stage_difference:.1e}")
+for name, scaling in workloads.items():
+    parts, step = scaling.parts, 1000 * scaling.rounds["step"].median()
+    aa = pd.DataFrame(
+        {"lowest": step * scaling.noise.low, "highest": step * scaling.noise.high}, [name]
+    )
+    title = f"Computing takes {parts['compute'] / parts.sum():.0%} of a step (measured)"
+    plots.step_bars(pd.DataFrame({name: parts}).T, title, aa)
+table(workloads)
 
-# %% tags=["deterministic"]
-sent = {}
-for size in (16, 64, 256, 1024):
-    stage = ranks.run("parallel.stages:one_step", training[0][:size], training[1][:size])[0]
-    sent[size] = (stage["sent_bytes"] / 1e3, expected.nbytes / 1e3)
-names = ["model parallel, kB sent by each rank", "data parallel, kB sent by each of 2 ranks"]
-sent = pd.DataFrame(sent.values(), index=pd.Index(sent, name="images per step"), columns=names)
-sent.round(1)
+# %%
+for name, scaling in workloads.items():
+    r, wait = scaling.r.median, scaling.parts["wait"] / scaling.parts.sum()
+    print(f"{name}: the curve says {share_at(r):.0%} (nothing hidden)", end=" ")
+    print(f"to {share_at(r, hidden=2 / 3):.0%}; measured {scaling.share.median:.0%}.", end=" ")
+    print(f"Waiting, which the curve leaves out, takes {wait:.0%} of a step.")
 
 # %% [markdown]
-# The difference is rounding: the two halves add the same numbers in a different order.
+# All of this is measured, by `scripts/demos/measure_scaling.py`: the step with and without the
+# all-reduce, and an all-reduce of as many bytes alone. A dot below the curve has lost more than the
+# exchange: its ranks wait for each other, or DDP's own work (it copies gradients into buckets)
+# counts in so short a step. A larger image or batch makes computing longer, but not the exchange,
+# so r falls and ranks pay. More weights for the same computing do the opposite.
 #
-# Model parallel training sends something for each *image*, data parallel training something for
-# each *weight*. Dividing between layers, as here, is **pipeline parallel**: while rank 1 computes,
-# rank 0 waits, and real systems split the batch into **micro-batches** to fill that gap. Dividing
-# within layers is **tensor parallel**.
+# ## Faster, or noise?
 #
-# A model that is too large for one device doesn't always need either. **FSDP** (the idea is also
-# called ZeRO) is data parallel training in which each rank stores only a shard of the weights,
-# gradients and optimizer state, and gathers a layer's weights when it needs them
-# ([PyTorch](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html)); the
-# [reference](reference.ipynb) has a script. The largest models combine all of these. The rest of
-# this course is about data parallel training with the whole model on each rank.
+# Other programs disturb a measurement, so one timing proves little. Four rules hold in all lessons:
+#
+# 1. **A/A first.** Measure the *same* configuration twice. What lies between the two is the
+#    **noise floor**: the band of the map, the whiskers of the bars. A smaller difference shows
+#    nothing.
+# 2. **Rounds in random order.** All settings are measured once in each round, each time in another
+#    order, so that a disturbance hits all of them.
+# 3. **Ratios within a round.** A slow minute is on both sides of a ratio, and cancels.
+# 4. **A sign test.** If nothing differed, a ratio would be above 1 in half of the rounds. All of 5
+#    rounds or 8 of 9 on one side happen by chance in at most 7 of 100 cases. Only with that, and a
+#    median outside the band, do we say *faster* or *slower*.
+
+# %%
+by_round = large.rounds[["alone", "step", "again"]].mul(1000).round(1).add_suffix(", ms")
+by_round["speed-up: alone / step"] = large.rounds["alone"] / large.rounds["step"]
+by_round["A/A: step / again"] = large.rounds["step"] / large.rounds["again"]
+by_round.rename_axis("round").round(2)
+
+# %%
+verdicts = {}
+for name, scaling in workloads.items():
+    noise = scaling.rounds["step"] / scaling.rounds["again"]
+    verdicts[name] = verdict(scaling.rounds["alone"] / scaling.rounds["step"], noise)
+    print(f"{name}: two ranks against one process: {verdicts[name]}.")
+spread_ms = by_round["alone, ms"].max() / by_round["alone, ms"].min()
+print(f"Over the rounds one process alone varied by a factor of {spread_ms:.2f},", end=" ")
+print(f"the A/A ratio from {large.noise.low:.2f} to {large.noise.high:.2f}.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-by_images, by_weights = sent[names[0]], sent[names[1]]
-assert stage_difference < 1e-6, "Two half models must give the whole model's gradient."
-assert by_images[1024] > by_weights[1024] > by_images[16], "See the table above."
-workshop.save_results(stage_difference=stage_difference, stage_kb=by_images, gradient_kb=by_weights)
+assert set(verdicts.values()) <= {"faster", "slower", "no difference shown"}, "See verdict()."
+workshop.save_results(verdicts=list(verdicts.values()))
+workshop.save_results(parts={name: scaling.parts.to_dict() for name, scaling in workloads.items()})
 
 # %% [markdown]
-# ## When updates apply: sync and async
+# ## Waiting: sync and async
 #
-# So far all ranks wait for each other in every step. That is **sync** training. In **async**
-# training nobody waits: each gradient is applied when it arrives. Meanwhile others have changed the
-# weights that it was computed for: it is **stale**. Its *staleness* is the number of updates that
-# came in between.
-#
-# Async training is often done with a **parameter server**, a process that holds the weights. Every
-# other process, a **worker**, computes a gradient, sends it to the server, and gets the newest
-# weights back. Lesson 03 is about it. A server that is sync waits for a gradient of each worker and
-# applies their mean.
-#
-# Async says when updates apply, not who reads what: the workers below have the same shards in both
-# cases. Nor does it say how gradients travel. Sync is usually an all-reduce, but below the same
-# server (rank 0) does both; in async mode it doesn't average, it applies each gradient as it
-# arrives.
-#
-# The other ranks are workers. The last one is a **straggler**, slower than the others on purpose:
-# it sleeps 15 ms in each step, the others 3 ms. The model is tiny, so a step is nearly all sleep. A
-# sync update uses a gradient of *every* worker, an async update only one. So compare gradients per
-# second.
+# So far all ranks wait for each other in every step: **sync** training. Its enemy is the
+# **straggler**, a rank that is slower than the others. In **async** training nobody waits: each
+# gradient is applied when it arrives. But others have changed the weights meanwhile, so it is
+# **stale**. (Async says when updates apply, not who reads what: the workers below have the same
+# shards both times.) Three workers send gradients to a server, and the last is slow on purpose.
+# Lesson 03 builds the server, and measures what staleness costs.
 
-# %%
-workers = world_size - 1
+# %% jupyter={"source_hidden": true} tags=["figure"]
+workers, updates = world_size - 1, 90
 pixels, labels = (training[0].reshape(-1, 64) / 255).astype("float32"), training[1]
-parts = [None] + [(pixels[w::workers], labels[w::workers]) for w in range(workers)]
-pause = [0.0] + [0.003] * (workers - 1) + [0.015]  # seconds, by rank
-guess = workshop.guess(
-    sync_rate="Sync: gradients per second, of all workers together:",
-    async_rate="Async: gradients per second, of all workers together:",
-)
-
-# %%
-table, computed = [], {}
+shards_of = [None] + [(pixels[w::workers], labels[w::workers]) for w in range(workers)]
+pause = [0.0] + [0.003] * (workers - 1) + [0.015]  # seconds that a worker's step takes, by rank
+rates, staleness, computed = {}, {}, {}
 for way, wait in {"sync": True, "async": False}.items():
-    for _ in range(3):
-        arguments = (parts, wait, updates, 0.5, pause)  # 0.5: the learning rate
-        done, *computed[way] = ranks.run_each("parallel.stale:train", *arguments)
-        stale = [push["staleness"] for push in done]
-        speed = updates * (workers if wait else 1) / done[-1]["seconds"]
-        table.append((way, speed, np.mean(stale), max(stale)))
-table = pd.DataFrame(table, columns=["way", "gradients/s", "mean staleness", "highest"])
-by_way = table.groupby("way", sort=False)
-by_way.agg(["min", "median", "max"]).round(1)
+    server, *computed[way] = ranks.run_each(
+        "parallel.stale:train", shards_of, wait, updates, 0.5, pause
+    )
+    gradients = updates * (workers if wait else 1)
+    rates[way] = gradients / server[-1]["seconds"]
+    staleness[way] = np.mean([update["staleness"] for update in server])
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 rows = []
@@ -416,412 +480,151 @@ for way, by_worker in computed.items():
             rows.append((name, "waits for the server", ended - start, until - ended))
 spans = pd.DataFrame(rows, columns=["row", "kind", "start", "length"])
 spans[["start", "length"]] *= 1000
-first = spans[spans["start"] < 90]
-title = "Sync: all wait for the slow worker. Async: each goes at its own pace"
-plots.gantt(first, title, "milliseconds")
-
-# %%
-middle = by_way["gradients/s"].median()
-guess.compare(sync_rate=middle["sync"], async_rate=middle["async"])
-most = {"sync": workers / max(pause), "async": sum(1 / seconds for seconds in pause[1:])}
-print(f"From the pauses alone: at most {most['sync']:.0f} (sync), {most['async']:.0f} (async).")
-print(
-    f"Async gradients missed {by_way['mean staleness'].median()['async']:.1f} updates on average."
-)
-
-# %% [markdown]
-# In sync mode all workers deliver one gradient in each of the slow worker's steps, in async mode
-# each in its own. Messages and updates take time, too, so what is measured is below these limits.
-# (In the table, *highest* is the largest staleness of any gradient.)
-#
-# In the picture, follow a fast worker. In sync mode it spends most of its time waiting for the slow
-# one; in async mode it waits only for the server. That has a price: an update with a gradient that
-# missed several others goes downhill from where the weights *were*. So async trades waiting for
-# staleness. Lesson 03 measures what that does to learning.
+title = "Without waiting {:.1f} times as many gradients per second, {:.1f} updates late on average"
+title = title.format(rates["async"] / rates["sync"], staleness["async"])
+plots.gantt(spans[spans["start"] < 90], title, "milliseconds")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-assert table.loc[table["way"] == "sync", "highest"].max() == 0, "A sync gradient is never stale."
-staleness = by_way["mean staleness"].median()
+assert staleness["sync"] == 0, "A sync gradient is never stale."
 assert staleness["async"] > 0.5, "No gradient was stale: are there 2 workers?"
-workshop.save_results(gradients_per_second=middle.to_dict(), staleness=staleness.to_dict())
+workshop.save_results(gradients_per_second=rates, staleness=staleness)
 
 # %% [markdown]
-# ## How much faster are two ranks?
+# ## How far? Strong and weak scaling
 #
-# Now to speed: the **throughput**, images per second of all ranks together. The global batch stays
-# as it is when ranks are added: **strong scaling**. Three ways to process it:
-#
-# - **1 rank** alone takes the whole batch;
-# - **2 ranks together** take half each, and average their gradients (DDP);
-# - **2 independent ranks** take half each, and never exchange anything.
-#
-# The third trains nothing useful. It is the **ceiling of this machine**: what two processes reach
-# if nothing has to be exchanged. On shared virtual cores it may be well below 2 times one rank,
-# because the two "cores" share memory, caches, or one real core. It may also be above 2: half a
-# batch fits better into a core's cache. What is lost *below the ceiling* is the price of working
-# together.
-#
-# Every rank computes with one CPU thread. The images are random and have 28 x 28 pixels: speed
-# doesn't depend on what they show, and with our 8 x 8 digits a step would be too short for two
-# ranks to pay off.
+# In **strong scaling** the global batch stays when ranks are added: computing shrinks, the exchange
+# doesn't, and r grows until more ranks no longer pay. (Amdahl's law says it of all that isn't
+# divided, such as updating the weights.) In **weak scaling** the batch of a *rank* stays, so r
+# hardly grows; speed-up is then one of **throughput**, images per second. Try it: a small step in
+# which each rank keeps 64 images.
 
 # %%
-guess = workshop.guess(
-    ceiling="2 independent ranks: what is their speed-up over 1 rank?",
-    price="2 ranks together: what share of the speed of 2 independent ranks (0 to 1)?",
-)
+guess = workshop.guess(weak="Small workload, 64 images for each of two ranks: the speed-up:")
+
+# %%
+weak = measure(8, 128, 20 * steps, "--scaling", "weak")
+guess.compare(weak=float(f"{weak.speed_up.median:.2g}"))
+less = 1 - weak.r.median / small.r.median
+print(f"r fell by {less:.0%}." if less > 0 else "r didn't fall: this machine is too busy to tell.")
+table({"strong: 32 images a rank": small, "weak: 64 images a rank": weak})
 
 # %% [markdown]
-# This is how a rank times its steps. Three lines are easy to forget: some steps first, which
-# load libraries and fill caches and don't count; a `barrier`, so that all ranks begin together; and
-# several steps between two looks at the clock, because one step is short.
+# More computing for the same exchange: r falls, and the ceiling rises. For more ranks than cores we
+# must compute r. In a ring, a common all-reduce, each of N ranks sends 2 (N - 1)
+# messages of one N-th of the gradient, and a message of n bytes takes alpha + beta · n seconds
+# (lesson 02). The next cell times all-reduces of two ranks at four sizes, fits alpha and beta, and
+# tests the fit on two sizes that it has not seen.
 
 
 # %%
-def step_seconds(setting, steps):
-    """On a rank: mean seconds of one training step; None if the rank takes no part."""
-    import time
-
+def exchange(n_bytes):
+    """On every rank: an all-reduce of so many bytes."""
+    import torch
     import torch.distributed as dist
-    from parallel.speed import WARM_UP, training_step
 
-    if setting["ranks"] == "one" and dist.get_rank() > 0:
-        return None
-    step = training_step(setting)
-    for _ in range(WARM_UP):
-        step()
-    if setting["ranks"] != "one":
-        dist.barrier()
-    began = time.perf_counter()
-    for _ in range(steps):
-        step()
-    return (time.perf_counter() - began) / steps
+    dist.all_reduce(torch.zeros(n_bytes // 4))
 
 
-# %% [markdown]
-# One timing proves little: other programs disturb it. So measure the settings in turn (A B C, A B
-# C, ...), so that a disturbance hits all of them, and compare within each repeat. `interleave` does
-# that: it returns a row for each repeat, a column for each setting.
-#
-# The *speed-up* is the ratio of two throughputs of the same repeat. The table has the median,
-# lowest and highest of the repeats. The *efficiency* is the median speed-up divided by the number
-# of ranks.
-
-
-# %%
-def measure(setting):
-    """Throughput: images per second of all ranks that take part, together."""
-    seconds = pair.run(step_seconds, setting, steps, timeout=250)
-    return sum(setting["batch"] / step for step in seconds if step is not None)
-
-
-def ratio(measured, above, below):
-    """The median of one column over another, taken repeat by repeat."""
-    return (measured[above] / measured[below]).median()
-
-
-def speedups(measured, base):
-    """A row for each setting: its speed-up over `base`, taken repeat by repeat."""
-    ratios = measured.div(measured[base], axis=0)
-    return interleaved.summary(ratios).rename(columns={"median": "speed-up"})
-
-
-# %%
-def ways_to_take(batch, model):
-    """Settings for one global batch. The last one is for a later section: a small part of it."""
-    ways = {
-        "1 rank": {"ranks": "one", "batch": batch},
-        "2 independent ranks": {"ranks": "independent", "batch": batch // 2},
-        "2 ranks together": {"ranks": "together", "batch": batch // 2},
-        "1 rank, part": {"ranks": "one", "batch": max(1, batch // 32)},
-    }
-    return {name: way | model for name, way in ways.items()}
-
-
-small_model = {"side": 28, "hidden_units": 64}  # 28 x 28 pixels
-good_ways = ways_to_take(timed_batch_size, small_model)
-good = interleaved.interleave(measure, good_ways, repeats)
-speeds = speedups(good.drop(columns="1 rank, part"), "1 rank")
-speeds["efficiency"] = speeds["speed-up"] / [1, 2, 2]  # the speed-up for each rank
-price = ratio(good, "2 ranks together", "2 independent ranks")
-print(f"1 rank: {good['1 rank'].median():,.0f} images per second (median)")
-speeds.round(2)
-
-# %% jupyter={"source_hidden": true} tags=["figure"]
-title = f"2 ranks together reach {price:.0%} of what 2 independent ones reach (measured)"
-label = "speed-up over 1 rank: median, and range of the repeats"
-plots.bar_chart(speeds["speed-up"], title, label, texts="{:.2f}", spread=speeds)
-
-# %%
-ceiling = speeds.loc["2 independent ranks", "speed-up"]
-guess.compare(ceiling=ceiling, price=price)
-print(f"2 ranks together reach {price:.0%} of this machine's ceiling, which is {ceiling:.2f} x.")
-spread = (speeds["highest"] / speeds["lowest"]).max()
-if not 0.8 < price < 1.05 or spread > 1.5:
-    print("Something else uses the cores, so don't trust these numbers: measure again later.")
-elif ceiling < 1.8:
-    print("So it is this machine that limits the speed-up, more than data parallelism does.")
-
-# %% jupyter={"source_hidden": true} tags=["results"]
-workshop.save_results(
-    speeds=good.drop(columns="1 rank, part").median().to_dict(), of_ceiling=price, ceiling=ceiling
-)
+sizes = [4_096, 131_072, 1_048_576, 4_194_304]
+timed = {n: statistics.median(pair.seconds(exchange, n, repeats=25)) for n in sizes}
+line = Link.fit(timed)  # of a whole all-reduce: two messages of half the bytes
+link = Link(line.alpha / 2, line.beta)
+print(f"alpha {1e6 * link.alpha:.0f} µs per message, beta {1e9 * link.beta:.2f} ns per byte")
+held_out = {}
+for name, scaling in workloads.items():
+    fitted = 1000 * estimated_seconds("ring", scaling.gradient_bytes, 2, link)
+    held_out[name] = [1000 * scaling.rounds["exchange"].median(), fitted]
+columns = ["exchange measured, ms", "by alpha and beta, ms"]
+pd.DataFrame(held_out.values(), list(held_out), columns).round(2)
 
 # %% [markdown]
-# Two things are lost below the ceiling: the time of the exchange, and the time in which one rank
-# waits for the other. In every step both wait for the slower of the two, so they suffer from every
-# disturbance of either.
-#
-# ## Threads, and one library
-#
-# A rank on a CPU can use several threads by itself. So there are two ways to use two cores: one
-# rank with two threads, or two ranks with one each. A third happens by accident: two ranks with two
-# threads each. By default PyTorch uses up to one thread per core in *every* process, and then the
-# threads compete for the cores. (`torchrun` sets one thread if it starts several processes.)
-#
-# The convolutions are computed by **oneDNN** (formerly MKL-DNN), a library with fast code for each
-# kind of CPU. The last row switches it off. The batch is a quarter of the one above, so don't
-# compare these speed-ups with those.
+# The columns come from different processes, minutes apart: expect a factor of two, not a few per
+# cent. Now r for N ranks that each have a core and a link like these, if computing divides evenly.
+# The ranges go from *nothing hidden* to *all hidden behind `backward()`*, two thirds of computing.
+
 
 # %%
-each = {"batch": timed_batch_size // 4}
-single, pair_of_ranks = (
-    {"ranks": "one", **each},
-    {"ranks": "together", "batch": each["batch"] // 2},
-)
-threads = {
-    "1 rank, 1 thread": single,
-    "1 rank, 2 threads": single | {"threads": 2},
-    "2 ranks, 1 thread each": pair_of_ranks,
-    "2 ranks, 2 threads each": pair_of_ranks | {"threads": 2},
-    "1 rank, 1 thread, no oneDNN": single | {"onednn": False},
+def share_range(r):
+    """Nothing hidden, to hidden as far as it goes: "50 to 70 %"."""
+    low, high = 100 * share_at(r), 100 * share_at(r, hidden=2 / 3)
+    return f"{low:.0f} to {high:.0f} %" if high - low > 1 else f"{high:.0f} %"
+
+
+more_ranks = {}
+for n in (2, 4, 8, 16, 64):
+    for name, scaling in workloads.items():
+        seconds = estimated_seconds("ring", scaling.gradient_bytes, n, link)
+        compute = scaling.rounds["compute"].median()
+        more_ranks.setdefault(n, {})[f"strong, {name}"] = share_range(seconds / (compute * 2 / n))
+        more_ranks[n][f"weak, {name}"] = share_range(seconds / compute)
+pd.DataFrame(more_ranks).T.rename_axis("ranks: share of the ceiling (computed)")
+
+# %% [markdown]
+# A machine with 64 cores would first have to show its ceiling; none of our measurements goes beyond
+# two ranks. Trainings of practice find their place on the map in the same way, by bytes over
+# bandwidth: over n links, 2 (n - 1) / n times the gradients.
+#
+# - **ResNet-50** on 16 GPUs, each with a link of 10 Gbit/s: 25.6 million weights in float32, 64
+#   images a step; a V100 computes 380 images per second in float32
+#   ([NVIDIA](https://github.com/NVIDIA/DeepLearningExamples/tree/master/PyTorch/Classification/ConvNets/resnet50v1.5)).
+# - **A language model of 6.7 billion weights** on p4de: eight A100s share 400 Gbit/s of EFA.
+#   Gradients of 2 bytes, steps of 4 million tokens, 82,432 GPU hours for 10¹² tokens
+#   (LLaMA, [arXiv:2302.13971](https://arxiv.org/abs/2302.13971)). With its optimizer it fits no
+#   GPU, so it needs FSDP, which sends 1.5 times as much: r is at least this.
+#
+# (Both read on 2026-11-25.)
+
+# %%
+tokens_per_second = 1e12 / (82_432 * 3600)  # of a GPU; its own exchange is in it, too
+cases = {  # gradient bytes, links, bytes/s of a link, seconds of computing
+    "ResNet-50, 16 V100, 10 Gbit/s": (4 * 25.6e6, 16, 10e9 / 8, 64 / 380),
+    "6.7 B, 128 A100, EFA": (2 * 6.7e9, 16, 400e9 / 8, 4e6 / 128 / tokens_per_second),
+    "6.7 B, 1,024 A100, EFA": (2 * 6.7e9, 128, 400e9 / 8, 4e6 / 1024 / tokens_per_second),
 }
-threads = {name: setting | small_model for name, setting in threads.items()}
-measured = interleaved.interleave(measure, threads, max(3, repeats // 2))
-by_threads = speedups(measured, "1 rank, 1 thread")
-by_threads.round(2)
+practice = pd.DataFrame(cases, ["bytes", "links", "bytes/s", "compute, s"]).T
+n = practice["links"]
+practice["exchange, s"] = 2 * (n - 1) / n * practice["bytes"] / practice["bytes/s"]
+practice["r"] = practice["exchange, s"] / practice["compute, s"]
+practice["share of the ceiling"] = practice["r"].map(share_range)
+practice[["compute, s", "exchange, s", "r", "share of the ceiling"]].round(3)
 
-
-# %%
-def wins(measured, first, other):
-    """In how many repeats `first` was faster than `other`, in words."""
-    return f"{(measured[first] > measured[other]).sum()} of {len(measured)} repeats"
-
-
-alone, one_of_two, two_of_one, two_of_two, without = threads
-print("One rank was faster with oneDNN than without it in", wins(measured, alone, without))
-print("Two ranks with one thread each were faster than")
-print("- one rank with two threads in", wins(measured, two_of_one, one_of_two))
-print("- two ranks with two threads each in", wins(measured, two_of_one, two_of_two))
+# %% jupyter={"source_hidden": true} tags=["figure", "readme"]
+dots = [*first_dots, dot("2 ranks, small, weak", weak)]
+for name, case in practice.iterrows():
+    dots.append([case["r"], share_at(case["r"]), np.nan, np.nan, name, "computed"])
+title = "Two ranks: {:.2g} times as fast at r = {:.2g}, {:.2g} times at r = {:.2g}"
+medians = [scaling.speed_up.median for scaling in (large, small)]
+draw_map(dots, title.format(medians[0], large.r.median, medians[1], small.r.median))
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-assert by_threads["lowest"].min() > 0, "A setting was not measured: run the cell again."
-workshop.save_results(by_threads=measured.median().to_dict())
+assert weak.r.median > large.r.median, "A small step must exchange more: measure again."
+workshop.save_results(scaling=records | {"small, weak": weak.record()})
+workshop.save_results(alpha=link.alpha, beta=link.beta, practice=practice["r"].to_dict())
+workshop.save_results(held_out=held_out)
 
 # %% [markdown]
-# Switch oneDNN off only if such a comparison, with your model, tells you to.
+# If DDP hid nothing, ResNet-50 on this link would exchange for half of the time. The language model
+# on 128 GPUs is far to the left; strong scaling to 1,024 moves it to the right.
 #
-# Which way wins depends on the model and the machine. Two threads of one rank divide every single
-# operation, and wait for each other many times in a step; two ranks wait once in a step, but each
-# has all the fixed work of a step. So measure with *your* model. The scripts here take
-# `--threads-per-rank`; by default it is 1, as under torchrun, so that ranks don't compete.
-#
-# ## Where speed-up ends
-#
-# Look into a step. Here nothing overlaps: each rank **computes** its gradient, **waits** until the
-# other has finished, **communicates** (the all-reduce), and **updates** its weights. (DDP already
-# sends while `backward()` still computes, which hides a part. Lesson 07 shows that.)
-#
-# We compare two configurations. The first is the one above: much work per step, few weights. The
-# second is the opposite, a tiny batch for a large model: 8 images, 2.8 million weights. **Predict**
-# how fast it is. The answer comes after the formula, at the end of this section.
-#
-# The picture first shows where the time of three steps goes. Each configuration has its own scale:
-# 100 % is the time of *its* three steps. So compare the parts within a configuration, not the
-# lengths of the two.
-
-# %%
-large_model = {"side": 8, "hidden_units": 20_000}
-bad_ways = ways_to_take(8, large_model)
-guess = workshop.guess(bad="8 images, 2.8 million weights: what is the speed-up of 2 ranks?")
-
-# %% jupyter={"source_hidden": true} tags=["figure"]
-rows, shares = [], {}
-large, small = "large batch, small model", "small batch, large model"
-for name, ways in {large: good_ways, small: bad_ways}.items():
-    by_rank = pair.run("parallel.speed:step_parts", ways["2 ranks together"], 3)
-    total = sum(ended - began for parts in by_rank for _, began, ended in parts)
-    talk = sum(e - b for parts in by_rank for kind, b, e in parts if kind == "communicate")
-    shares[name] = talk / total
-    longest = max(parts[-1][2] for parts in by_rank)
-    for rank, parts in enumerate(by_rank):
-        for kind, began, ended in parts:
-            span = 100 * began / longest, 100 * (ended - began) / longest
-            rows.append((f"{name}: rank {rank}", kind, *span))
-spans = pd.DataFrame(rows, columns=["row", "kind", "start", "length"])
-title = "The exchange takes {:.0%} of three steps above, {:.0%} below (measured)"
-plots.gantt(spans, title.format(*shares.values()), "% of the configuration's own three steps")
-
-# %% [markdown]
-# When ranks are added, only the computing shrinks, and not even all of it:
-#
-# - a **fixed part** stays: starting operations, updating all weights. Amdahl's law says what
-#   follows. With a fixed share `s` of the time, the speed-up of `N` ranks is at most
-#   `1 / (s + (1 - s) / N)`, and never more than `1 / s`;
-# - the **exchange** of gradients is added, which one rank alone doesn't have.
-#
-# You can measure both before you train with a second rank. A step with B images takes F + D · B
-# seconds: F is the fixed part, D the time for each image. Time two batches, the whole one and a
-# 32nd of it (at least one image), and solve the two equations for F and D. The exchange is an
-# all-reduce of as many numbers as there are weights.
-
-# %%
-good_and_bad = {
-    large: (good_ways, good),
-    small: (bad_ways, interleaved.interleave(measure, bad_ways, repeats)),
-}
-costs = {}
-for name, (ways, throughput) in good_and_bad.items():
-    whole, part = (
-        ways[way]["batch"] / throughput[way].median() for way in ("1 rank", "1 rank, part")
-    )
-    share = ways["1 rank, part"]["batch"] / ways["1 rank"]["batch"]  # of the batch, in `part`
-    divided = min(max(0, (whole - part) / (1 - share)), whole)  # D times the whole batch
-    exchange = statistics.median(
-        pair.seconds("parallel.speed:exchange", ways["1 rank"], repeats=15)
-    )
-    costs[name] = {"divided": divided, "fixed": whole - divided, "exchange": exchange}
-parts = pd.DataFrame(costs).T
-(1000 * parts).add_suffix(", ms").round(2)
-
-# %% [markdown]
-# The picture showed three steps only, with the wait for the other rank as a part of its own. The
-# table has the median of 15 exchanges; where the two disagree, trust the table.
-#
-# Two ranks halve the first column, keep the second and pay the third. (A fixed part of 0.00 means
-# that it was too small to see: the noise of the two timings is larger.) What do N ranks pay? In a
-# ring, a common way to do an all-reduce, each rank sends 2 (N - 1) messages of one N-th of the
-# gradient (lesson 02). If the exchange takes as long as its *bytes* need, it grows with 2 (N - 1) /
-# N, so it stays below twice that of two ranks. If it is all **latency**, the delay of each message
-# however small, it grows with N - 1. One measured exchange can't tell which; so the function below
-# gives both ends.
-
-
-# %%
-def speedup(cost, n, latency=False, with_exchange=True):
-    """The formula: the speed-up of n ranks, each with a core and a link of its own.
-
-    latency: the exchange is all latency; otherwise all bytes. With 2 ranks that is the same.
-    """
-    growth = n - 1 if latency else 2 * (n - 1) / n
-    step = cost["fixed"] + cost["divided"] / n + cost["exchange"] * growth * with_exchange
-    return (cost["fixed"] + cost["divided"]) / step
-
-
-def lowest_to_highest(run):
-    """The range of the speed-up of two ranks together, over the repeats."""
-    return (run["2 ranks together"] / run["1 rank"]).agg(["min", "max"])
-
-
-# %%
-real = {name: ratio(run, "2 ranks together", "1 rank") for name, (_, run) in good_and_bad.items()}
-ranges = {name: lowest_to_highest(run) for name, (_, run) in good_and_bad.items()}
-compared = pd.DataFrame(
-    {
-        "Amdahl alone (formula)": [
-            speedup(cost, 2, with_exchange=False) for cost in costs.values()
-        ],
-        "with the exchange (formula)": [speedup(cost, 2) for cost in costs.values()],
-        "2 independent ranks (measured)": [
-            ratio(run, "2 independent ranks", "1 rank") for _, run in good_and_bad.values()
-        ],
-        "2 ranks together (measured)": real.values(),
-        "lowest": [between["min"] for between in ranges.values()],
-        "highest": [between["max"] for between in ranges.values()],
-    },
-    index=list(costs),
-)
-compared.round(2)
-
-# %% jupyter={"source_hidden": true} tags=["figure"]
-counts = [1, 2, 4, 8, 16]
-most_ranks = {name: min(16, ways["1 rank"]["batch"]) for name, (ways, _) in good_and_bad.items()}
-title = "Speed-up: 2 ranks (marks, measured), more ranks (bands, the formula)"
-with plots.canvas(title, "ranks", "speed-up over 1 rank", size=(7.5, 3.8)) as axes:
-    axes.plot(counts, counts, color="grey", linestyle=":", label="ideal: N ranks, N times")
-    for colour, marker, (name, cost) in zip(plots.COLOURS, "os", costs.items(), strict=False):
-        possible = [n for n in counts if n <= most_ranks[name]]
-        low, high = ([speedup(cost, n, latency) for n in possible] for latency in (True, False))
-        axes.plot(possible, high, color=colour, label=f"{name}: formula, all bytes")
-        axes.plot(possible, low, "--", color=colour, label=f"{name}: formula, all latency")
-        axes.fill_between(possible, low, high, color=colour, alpha=0.15)
-        low, high = ranges[name]
-        reach = [[real[name] - low], [high - real[name]]]
-        look = {"color": colour, "capsize": 5, "markersize": 8, "label": f"{name}: measured"}
-        axes.errorbar([2], [real[name]], yerr=reach, fmt=marker, **look)
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log", base=2)
-    axes.set_xticks(counts, counts)
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1), fontsize=9)
-
-# %%
-guess.compare(bad=real[small])
-for name, cost in costs.items():
-    low, high = (speedup(cost, most_ranks[name], latency) for latency in (True, False))
-    print(f"{name}: 2 ranks have a speed-up of {real[name]:.2f}; ", end="")
-    print(f"the formula says {low:.1f} to {high:.1f} with {most_ranks[name]}.")
-
-# %% [markdown]
-# The marks are measured here, with their range. The bands are the formula for ranks that have a
-# core and a link of their own; beyond two ranks nothing was measured. A wide band is an honest
-# answer: from one exchange nobody can say how 16 ranks will do. Lesson 02 times two sizes of
-# message, and so tells latency and bandwidth apart.
-#
-# Where a mark is below its line, compare it with *2 independent ranks* in the table. They exchange
-# nothing. What they lose is this machine's ceiling (shared memory, caches, cores), which the
-# formula doesn't know. A mark above its line may be noise (look at its range); or DDP hid a part of
-# the exchange behind the computation, while the formula counts all of it.
-#
-# Neither line reaches the ideal. With a fixed global batch, many ranks have few images each, and
-# what doesn't shrink dominates. (One band ends at 8 ranks: 8 images can't be divided among more.)
-
-# %% jupyter={"source_hidden": true} tags=["results"]
-assert real[small] < real[large], "More work per weight must scale better: measure again."
-predicted = {name: speedup(cost, 2) for name, cost in costs.items()}
-limit = {name: speedup(cost, 1e9) for name, cost in costs.items()}  # of ever more ranks
-workshop.save_results(real=real, predicted=predicted, limit=limit, communicating=shares)
-both = {n: [speedup(c, most_ranks[n], slow) for slow in (True, False)] for n, c in costs.items()}
-workshop.save_results(at_most_ranks=both)
-
-# %% [markdown]
 # ## A larger batch, a larger learning rate
 #
-# One way past this limit: let the batch grow with the ranks (**weak scaling**). If each rank keeps
-# 32 images, then 8 ranks make a `global_batch_size` of 256, and every rank has enough to do. (One
-# rank can train with such a batch, too: **gradient accumulation** adds the gradients of several
-# small batches before each update.) But this changes the training itself. An epoch now has about an
-# eighth of the **updates**: what doesn't fill a batch at the end of an epoch is left out, so 1,437
-# images make 44 updates of 32 images, 5 of 256, or 1 of 1,024. Does the model still learn as much?
+# Weak scaling keeps r, but it changes the training. If each of 8 ranks keeps 32 images, the
+# `global_batch_size` is 256, and an epoch has about an eighth of the **updates**: 1,437 images make
+# 44 updates of 32 images, 5 of 256, or 1 of 1,024 (what doesn't fill a batch is left out). One rank
+# can train with such a batch, too: **gradient accumulation** adds the gradients of several small
+# batches before each update. Does the model still learn as much?
 #
 # For SGD the usual answer is the **linear scaling rule**: with `k` times the batch take `k` times
 # the learning rate, since one update must now do the work of `k`. (For Adam the square root of `k`
 # fits better: [arXiv:2205.10287](https://arxiv.org/abs/2205.10287), 2022.) In the first epochs the
 # large rate can be too much, so it is raised slowly: a **warm-up**. Goyal et al. trained ResNet-50
-# that way with a batch of 8,192 on 256 GPUs in one hour, with no loss of accuracy; beyond 8,192 it
-# fell ([arXiv:1706.02677](https://arxiv.org/abs/1706.02677), 2017). This lesson uses SGD with a
-# **momentum** of 0.9: each gradient acts on several updates, about ten times in all, so a rate of
-# 0.64 moves the weights like 6.4 without momentum.
+# that way on 256 GPUs in one hour with no loss of accuracy, up to a batch of 8,192
+# ([arXiv:1706.02677](https://arxiv.org/abs/1706.02677), 2017). Here SGD has a **momentum** of 0.9:
+# each gradient acts about ten times in all, so a rate of 0.64 moves the weights like 6.4 without.
 #
-# A **seed** sets the random numbers of a training: the first weights and the order of the images.
-# Each setting is trained with several seeds, to show how much chance alone changes the result. All
-# settings use the same seeds, so compare seed by seed: here a difference counts only if it has the
-# same sign with every seed. (By chance alone four seeds agree in one case of eight: this is a weak
-# test.)
-#
-# You have shown that N ranks compute what one process computes with the whole batch. So here one
-# process stands for 8 or 32 ranks: same updates, same weights up to rounding. The last row keeps 32
-# ranks' batch, and takes the rate of 8.
+# N ranks compute what one process computes with the whole batch, so one process stands for 8 or 32
+# ranks. All settings use the same **seeds** (of the first weights and the order of the images), so
+# compare seed by seed: a difference counts here if all have the same sign.
 
 # %%
 settings = {  # images per update, learning rate, first rate, epochs until the full rate
@@ -894,15 +697,13 @@ print(f"{loss_far['first loss']:.2f} to {loss_far['last loss']:.2f}.")
 print(f"As many updates at 8 times the rate reached {100 * calm:.0f} %, not {100 * far:.0f} %.")
 
 # %% [markdown]
-# Does the model still learn as much? With the same rate it doesn't: about an eighth of the updates
-# moves the weights about an eighth as far, and the model isn't finished. The scaled rate makes up
-# for much of that. A warm-up was made for long trainings whose first steps are the dangerous ones.
-# Here, with only 100 updates, it wastes some of them on small steps, so don't expect a gain.
+# With the same rate it learns less: an eighth of the updates moves the weights about an eighth as
+# far. The scaled rate makes up for much of that. A warm-up was made for long trainings; of only 100
+# updates it wastes some on small steps.
 #
-# And the rule ends. Compare the last two rows: both make 20 updates of 1,024 images. Too few
-# updates cost both rows accuracy. What costs the row with rate x 32 the rest is the scaled rate
-# itself: its steps are too large. So there are two limits to adding ranks: with a fixed global
-# batch the *speed* stops growing, with a growing one the *learning* does.
+# And the rule ends. The last two rows both make 20 updates of 1,024 images. Too few updates cost
+# both rows accuracy; the rest is the scaled rate itself. So adding ranks has two limits: in strong
+# scaling the *speed* stops growing, in weak scaling the *learning* does.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert base > scaled > same, f"Expected base > scaled > same rate: {middle.round(3).to_dict()}"
@@ -915,10 +716,10 @@ workshop.save_results(last_losses=summary["last loss"].to_dict())
 # %% [markdown]
 # ## DDP as a job
 #
-# The script from above, on two instances. `torch_distributed` starts `torchrun` on each of them,
-# which tells every rank about the others. Without `distribution` both instances would run the
-# script, too, but each would train a model of its own, and you would pay for both. **Instances
-# don't make training distributed. The launcher and the script do.**
+# The script from above, on two instances. `torch_distributed` starts `torchrun` on each of them.
+# Without `distribution` both instances would run the script, too, but each would train a model of
+# its own, and you would pay for both. **Instances don't make training distributed. The launcher and
+# the script do.**
 
 # %%
 session = workshop.session(target=target, seat=seat)
@@ -926,9 +727,9 @@ channels = session.upload("digits")
 workshop.cost("ml.c5.xlarge", instance_count=2, seconds=300, max_run=max_run)
 
 # %% [markdown]
-# > *Currently torch_distributed is supported only for GPU and Trainium instances*, says the SDK for
-# > an instance without a GPU. But the image can do it: without a GPU it starts one rank on
-# > each instance. The SDK skips its check if you name the image, so the cell sets `image_uri`.
+# > For CPU instances the SDK says: *Currently torch_distributed is supported only for GPU and
+# > Trainium instances*. But the image can do it, and the SDK skips its check if you name the image:
+# > hence `image_uri`. Without a GPU one rank starts on each instance.
 
 # %%
 from sagemaker import image_uris
@@ -949,9 +750,9 @@ ddp.fit(channels, wait=False)
 trained = workshop.follow(ddp)
 
 # %% [markdown]
-# Three epochs are too few for a good accuracy. The question here is a different one: do both ranks
-# hold the same model? Each rank prints a SHA-256 hash of its weights at the end. Changing one bit
-# of one weight would change the hash.
+# Three epochs are too few for a good accuracy, but the question is another: do both ranks hold the
+# same model? Each prints a SHA-256 hash of its weights. Changing one bit of one weight would change
+# the hash.
 
 # %%
 weights = trained.table("weights").sort_values("rank", ignore_index=True)
@@ -975,6 +776,8 @@ workshop.save_results(ddp_weights=weights["weights_sha256"])
 # 1. Cut equal shards, whatever the number of images (5 minutes, easy).
 # 2. Weight unequal shards so that the gradient is right (8 minutes, medium).
 # 3. Turn a one-process training into a data-parallel one (12 minutes, hard).
+# 4. Name the mistake in six trainings, from their hashes and counts (12 minutes, hard).
+# 5. Make a DDP script of `train_torch.py` (15 minutes, hard).
 #
 # ## Check yourself
 
@@ -984,26 +787,21 @@ workshop.quiz("01")
 # %% [markdown]
 # ## Summary
 #
-# - Data parallel: model replicated, batch split, gradients averaged. Equal shards and a mean give
-#   the gradient of the whole batch, up to rounding.
-# - A sum, unequal shards or batch normalisation give a wrong gradient, and no error.
-# - Sync waits; async doesn't wait and gets stale gradients. Model parallel sends activations.
-# - Compare two ranks with two processes that exchange nothing: that is the machine's ceiling.
-# - With a fixed global batch (strong scaling), what is fixed and what is exchanged limits the
-#   speed-up.
-# - With a larger global batch (weak scaling) there are fewer updates: scale the learning rate, and
-#   check that it still learns.
+# - Model replicated, batch split, gradients averaged: the gradient of the whole batch, up to
+#   rounding. A sum, unequal shards or batch normalisation give a wrong one, and no error.
+# - step = compute + wait + exposed communication; share of the ceiling = 1 / (1 + r).
+# - A/A first, rounds in random order, ratios within a round.
+# - Strong scaling raises r. Weak scaling keeps it, and leaves fewer updates.
 
 # %%
 ranks.stop()
 pair.stop()
-print(f"Gradient off by {difference:.0e}; 2 ranks reach {price:.2f} of the machine's ceiling.")
+print(f"Gradient off by {difference:.0e}; two ranks are {large.speed_up.text} times as fast.")
 
 # %% [markdown]
 # ## Clean up
 #
-# The ranks are stopped. The job has ended and its instances were given back. `local-sagemaker stop`
-# ends the emulator.
+# The ranks are stopped, and the job has ended. `local-sagemaker stop` ends the emulator.
 #
 # ## Next
 #

@@ -17,7 +17,7 @@
 # **After this lesson you can**
 #
 # - start several processes with `mpirun` and say what size, rank and local_rank are;
-# - turn a one-process script into a Horovod script, step by step;
+# - turn a one-process script into a Horovod script;
 # - say what goes wrong when a step is missing, and prove it;
 # - read a Horovod Timeline;
 # - measure what a second rank gains, compared with what the machine can give.
@@ -33,17 +33,17 @@
 # this lesson on AWS yet: what it says of AWS comes from AWS's documentation and its tools' source.
 #
 # **Cost on AWS:** about 0.03 USD: that job takes two `ml.c5.xlarge` for an estimated 5 minutes
-# (us-east-1, price list of 2026-09-27); at most 0.08 USD. A cell below computes both before the
-# job starts. A notebook instance costs money as long as it is on.
+# (us-east-1, price list of 2026-09-27); at most 0.08 USD. A notebook instance costs money as long
+# as it is on.
 
 # %% [markdown]
 # ## Set up
 #
-# - `max_steps`: how many steps each small training run has. The proofs below need few.
-# - `instance_count`, `processes_per_host`: of the one job.
-# - `max_run`: the number of seconds after which SageMaker stops that job.
-# - `batch`: images per rank and step when speed is measured.
-# - `turn_steps`, `rounds`: how long and how often speed is measured.
+# - `max_steps`: how many steps each small training has. The proofs below need few.
+# - `instance_count`, `processes_per_host`: of the job. `max_run`: the number of seconds after which
+#   SageMaker stops it.
+# - `global_batch_size`: images in a step of all ranks, when speed is measured.
+# - `steps`, `rounds`: how long and how often speed is measured.
 
 # %% tags=["parameters"]
 target = "local"
@@ -52,8 +52,8 @@ max_steps = 10
 instance_count = 2
 processes_per_host = 2
 max_run = 600
-batch = 1024
-turn_steps = 12
+global_batch_size = 512
+steps = 5
 rounds = 7
 
 # %%
@@ -64,42 +64,92 @@ import pandas as pd
 
 import data_prep
 import workshop
-from workshop import DEMOS, TRAIN, plots
+from workshop import DEMOS, plots
+from workshop.launch import delayed_link
 from workshop.launch.horovod import horovod_script
 from workshop.launch.mpirun import mpirun
 from workshop.lesson import ablation
 from workshop.measure import interleaved, timeline
+from workshop.measure.scaling import Scaling, table
 
 session = workshop.session(target=target, seat=seat)
 choice = horovod_script("train_tf_horovod_steps.py")
 print(choice.explanation)
 digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
-data = ["--training", digits / "training", "--test", digits / "test"]
-short = [*data, "--max-steps", max_steps, "--log-every", 0, "--no-save"]
+large_digits = data_prep.digits.prepare(workshop.DATA / "digits-28", size=28, quiet=True)
 
 # %% [markdown]
-# ## Processes that meet
+# ## The result first
 #
-# **Horovod** adds all-reduce to TensorFlow, Keras, PyTorch and MXNet training scripts. This course
-# runs it with TensorFlow. (Its PyTorch module doesn't compile with PyTorch 2.1 or later:
-# [horovod#3996](https://github.com/horovod/horovod/issues/3996).) Its last release is 0.28.1, of
-# June 2023; new projects take PyTorch's DDP or TensorFlow's own strategies. Why learn it? Much
-# training code still in use is Horovod code. And you write every step yourself that newer libraries
-# do behind the scenes.
+# **Horovod** adds all-reduce to TensorFlow, Keras, PyTorch and MXNet training scripts. Here it
+# trains the course's classifier on digits of 28 x 28 pixels: `global_batch_size` images in each
+# step, divided among two ranks. How much faster is that than one process?
+
+# %%
+guess = workshop.guess(
+    speed_up="How many times as fast as one process are two ranks?",
+)
+
+
+# %%
+def measure(images: Path, batch: int, steps: int) -> Scaling:
+    """Measure two ranks that divide `batch` images, and what they are compared with."""
+    flags = ["--library", choice.library, "--training", images / "training", "--rounds", rounds]
+    flags += ["--global-batch-size", batch, "--steps", steps]
+    program = DEMOS / "measure_scaling.py"
+    done = mpirun(2, program, *flags, show=False, timeout=600, **choice.environment)
+    return Scaling.from_records(done.events)
+
+
+large = measure(large_digits, global_batch_size, steps)
+
+# %%
+alone = 1000 * large.rounds["alone"].median()
+bars = pd.DataFrame({"1 process": 0 * large.parts, "2 ranks": large.parts}).T
+bars.loc["1 process", "compute"] = alone
+ms = 1000 * large.rounds[["alone", "step"]]
+ms.columns = bars.index
+whiskers = interleaved.summary(ms)
+title = f"Two ranks are {large.speed_up.median:.2g} times as fast as one process"
+plots.step_bars(bars, title, whiskers)
+
+# %%
+print(f"One process: {alone:.0f} ms. Two ranks are {large.speed_up.text} times as fast,")
+print(f"and two processes that exchange nothing {large.ceiling.text} times: the machine's ceiling.")
+print(f"Two ranks reach {large.share.text} of it; the gap to 1 is the cost of averaging.")
+print(f"(Median, and range of {rounds} rounds. The same step measured twice: {large.noise.text}.)")
+if large.ceiling.median < 1.5:
+    print("This machine has no second core to give: something else uses it, or it has only one.")
+guess.compare(speed_up=large.speed_up.median)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(speedup=large.speed_up.median, share=large.share.median)
+
+# %% [markdown]
+# A step is **compute + wait + exposed communication**: the ranks compute, the faster one waits for
+# the slower, and gradients travel while nobody computes. What follows is how such ranks are
+# started, what makes them one training, how to prove it, and when a second rank does not pay.
+#
+# <details><summary>Why learn Horovod?</summary>
+#
+# Its last release is 0.28.1, of June 2023; new projects take PyTorch's DDP. But much code still in
+# use is Horovod code, and in it you write every step yourself that newer libraries hide. (Its
+# PyTorch module doesn't compile with PyTorch 2.1 or later:
+# [horovod#3996](https://github.com/horovod/horovod/issues/3996).)
+#
+# </details>
+#
+# ## Processes that meet
 #
 # Start a script twice and you have two processes. Neither knows that the other exists. To work
 # together, each needs its own number, the total, and a way to send messages.
 #
-# **MPI** is a standard for this (since 1994): it defines the calls by which a program sends and
-# receives messages. Open MPI is a library that implements it. **`mpirun -np 2 COMMAND`** starts the
-# command twice, gives each copy its number, and kills the rest if one fails. Horovod uses MPI for
-# two things: to let the processes find each other and, on CPUs, to send gradients. (It can also do
-# both through another library, Gloo: `horovodrun --gloo`. Horovod's own page finds MPI faster on
-# CPUs ([mpi.rst](https://github.com/horovod/horovod/blob/master/docs/mpi.rst), read on 2026-11-24).
-# SageMaker starts it with MPI, and so does this course.)
+# **MPI** is a standard for this, and Open MPI a library that implements it. **`mpirun -np 2
+# COMMAND`** starts the command twice, gives each copy its number, and kills the rest if one fails.
+# Horovod uses MPI to let the processes find each other and, on CPUs, to send gradients.
 #
-# Here is a program of two lines. It uses `mpi4py`, the Python package for MPI. Every rank prints
-# who it is. Then `allreduce` adds up the numbers of all ranks, 0 + 1 + 2 + 3.
+# Here is a program of two lines with `mpi4py`, the Python package for MPI. `allreduce` adds up the
+# numbers of all ranks, 0 + 1 + 2 + 3.
 
 # %%
 hello = """from mpi4py import MPI; ranks = MPI.COMM_WORLD
@@ -112,22 +162,28 @@ assert len(sums) == 4, f"{len(sums)} of 4 ranks knew the sum: run `make doctor`.
 workshop.save_results(ranks_that_knew_the_sum=len(sums))
 
 # %% [markdown]
-# You should see the command and then four lines in any order: the ranks run at the same time. The
-# sum is 6 on each, so they did exchange their numbers. With Open MPI 5 you can also type the
-# command in a terminal; Open MPI 4 spells two options differently: `--oversubscribe` and
-# `--tag-output`. The options:
+# The lines come in any order; the sum is 6 on each, so the ranks did exchange their numbers. The
+# options are Open MPI 5's; Open MPI 4, which SageMaker's images have, spells two of them
+# differently:
 #
-# | option | why |
-# |---|---|
-# | `--map-by :OVERSUBSCRIBE` | allow more ranks than cores |
-# | `--bind-to none` | don't tie a rank to one core |
-# | `--mca mpi_yield_when_idle 1` | set a parameter of Open MPI: a waiting rank gives up its core |
-# | `--output tag` | say which rank printed a line |
-# | `--allow-run-as-root` | only if you are root: otherwise mpirun refuses to run |
+# | option | in Open MPI 4 | why |
+# |---|---|---|
+# | `--map-by :OVERSUBSCRIBE` | `--oversubscribe` | allow more ranks than cores |
+# | `--bind-to none` | | don't tie a rank to one core |
+# | `--mca mpi_yield_when_idle 1` | | a waiting rank gives up its core |
+# | `--output tag` | `--tag-output` | say which rank printed a line |
+# | `--allow-run-as-root` | | only if you are root: otherwise mpirun refuses to run |
 #
-# `mpirun(...)` in this notebook is a thin helper around that command. From here on it prints the
-# command without these options and without folders; it still uses them. The stop button ends every
-# rank.
+# From here on `mpirun(...)` prints the command without these options and without folders; it still
+# uses them.
+#
+# <details><summary>MPI or Gloo?</summary>
+#
+# `horovodrun --gloo` starts ranks without MPI, by another library, Gloo. Horovod's own page finds
+# MPI faster on CPUs ([mpi.rst](https://github.com/horovod/horovod/blob/master/docs/mpi.rst), read
+# on 2026-11-24). SageMaker starts Horovod with MPI, and so does this course.
+#
+# </details>
 
 # %% [markdown]
 # ## Who is who
@@ -141,21 +197,10 @@ workshop.save_results(ranks_that_knew_the_sum=len(sums))
 # | **local_rank** | `hvd.local_rank()` | the number of a process on its own host, from 0 |
 # | **cross_rank** | `hvd.cross_rank()` | the number of its host, from 0 |
 #
-# Use rank for what must happen only once, such as printing and saving. Use local_rank to choose
-# a GPU among those of the host. On the notebook there is only one host. Are local_rank and rank the
-# same there?
-
-# %%
-here = mpirun(4, DEMOS / "show_placement.py", "--library", "mpi4py", show=False)
-here.table("placement").drop(columns=["library", "cross_size"])
-
-# %% [markdown]
-# On one host rank and local_rank are equal, and cross_rank is 0. That is why code that confuses
-# rank and local_rank works on a notebook and fails on two instances. To see them differ you need
-# two hosts. So run the same script as a job on two instances with two processes each.
-# [Lesson 05](05_horovod_on_training_instances.ipynb) explains how `fit()` starts it.
-#
-# **Predict.** Remember that `mpirun` fills the slots of one host before the next.
+# Use rank for what must happen only once, such as saving, and local_rank to choose a GPU of the
+# host. On one host the two are equal, so code that confuses them works on a notebook and fails on
+# two instances. To see them differ, run a job on two instances with two processes each ([lesson
+# 05](05_horovod_on_training_instances.ipynb) explains how `fit()` starts it).
 
 # %%
 guess = workshop.guess(
@@ -179,14 +224,10 @@ estimator = TensorFlow(
 estimator.fit(wait=False)
 job = workshop.follow(estimator)
 
-# %%
-columns = ["rank", "host", "local_rank", "local_size", "cross_rank"]
-placement = job.table("placement").sort_values("rank", ignore_index=True)
-placement[columns]
-
 # %% jupyter={"source_hidden": true} tags=["figure"]
+placement = job.table("placement").sort_values("rank", ignore_index=True)
 hosts = placement.groupby("host", sort=False)
-title = f"{len(placement)} ranks on {len(hosts)} host(s); a colour for each local_rank"
+title = f"{len(placement)} ranks on {len(hosts)} host(s): local_rank begins at 0 on each"
 placements = zip(placement["rank"], placement["local_rank"], placement["host"], strict=True)
 listed = "; ".join(
     f"rank {rank} is local_rank {local} of {host}" for rank, local, host in placements
@@ -196,7 +237,7 @@ with plots.canvas(title, "", size=size, alt=f"{title}: {listed}.") as axes:
     colours = [plots.COLOURS[local_rank] for local_rank in placement["local_rank"]]
     axes.scatter(placement.index, [0] * len(placement), s=1100, c=colours)
     for at, row in placement.iterrows():
-        axes.text(at, 0, row["rank"], ha="center", va="center", size=15, color="white")
+        axes.text(at, 0, f"rank\n{row['rank']}", ha="center", va="center", size=9, color="white")
         where = f"local_rank {row['local_rank']}\ncross_rank {row['cross_rank']}"
         axes.text(at, -0.55, where, ha="center", va="top", size=8)
     for host, ranks in hosts.groups.items():
@@ -205,14 +246,6 @@ with plots.canvas(title, "", size=size, alt=f"{title}: {listed}.") as axes:
         axes.text(left + width / 2, 0.8, f"host {host}", ha="center")
     axes.set(xlim=(-0.6, len(placement) - 0.4), ylim=(-1.3, 1.2))
     axes.axis("off")
-
-# %% [markdown]
-# You should see ranks 0 and 1 on the first host, 2 and 3 on the second. Rank 3 has local_rank 1 on
-# `algo-2`, the host with cross_rank 1. If each host had two GPUs, rank 3 would have to take GPU 1:
-# its host has no GPU 3.
-#
-# (If you run this yourself and all four are on one host, your machine can't simulate separate
-# instances: `make doctor` says why.)
 
 # %%
 guess.compare(
@@ -233,18 +266,15 @@ workshop.save_results(
 )
 
 # %% [markdown]
+# With two GPUs on each host, rank 3 would have to take GPU 1: its host has no GPU 3. (If all ranks
+# are on one host, your machine can't simulate separate instances: `make doctor` says why.)
+#
 # ## mpirun alone makes nothing parallel
 #
-# Take a script that trains in one process, and change nothing in it. Start it with `mpirun -np 2`.
-# What happens?
-#
-# Nine steps turn this script into a Horovod script: six basic ones, and three that are often
-# forgotten. The kit has only the finished script. `ablation.without` makes a copy of it that lacks
-# the steps you name. Without all nine, what is left is the one-process script.
-#
-# At its end each process prints hashes: of its weights, and of the images that it saw. If two
-# hashes are equal, so are the weights or images, to the last bit. (The script sets a seed, as the
-# trainings of lesson 01 did.)
+# Take a script that trains in one process, change nothing in it, and start it with `mpirun -np 2`.
+# (The kit has the finished Horovod script; `ablation.without` makes a copy that lacks the steps you
+# name, here all nine.) At its end each process prints hashes of its weights and of the images that
+# it saw. If two hashes are equal, so are the weights or images, to the last bit.
 
 # %%
 guess = workshop.guess(
@@ -260,13 +290,12 @@ def kinds(run, column: str) -> int:
     return run.table("evidence")[column].nunique()
 
 
+data = ["--training", digits / "training", "--test", digits / "test"]
+short = [*data, "--max-steps", max_steps, "--log-every", 0, "--no-save"]
 with ablation.without(choice.script, *range(1, 10)) as unchanged:
     independent = mpirun(2, unchanged, *short, show=False)
 trainings = independent.table("start")
 trainings[["world_size", "global_batch_size", "parameters"]]
-
-# %% [markdown]
-# Each of the two has world_size 1: they are independent, and the same work was done twice.
 
 # %%
 alone = {"weights": kinds(independent, "weights_at_end")}
@@ -274,9 +303,9 @@ alone["images"] = kinds(independent, "images_seen")
 guess.compare(trainings=len(trainings), **alone)
 
 # %% [markdown]
-# Both processes used the same seed and took the same images in the same order. So both end with the
-# *same weights*, although they never exchanged anything. Remember this: **equal weights prove
-# nothing unless the ranks saw different images.**
+# Each has world_size 1: the same work was done twice. Both used the same seed and took the same
+# images in the same order, so both end with the *same weights*, although they never exchanged
+# anything. Remember this: **equal weights prove nothing unless the ranks saw different images.**
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert (trainings["world_size"] == 1).all(), "The script without steps must not know of others."
@@ -288,55 +317,49 @@ workshop.save_results(independent=len(trainings), independent_weights=alone["wei
 # %% [markdown]
 # ## Six steps
 #
-# Every Horovod script that keeps each rank's batch size has the same six. Each diff below is cut
-# from the script that runs further down, `scripts/demos/train_tf_horovod_steps.py`: lines with `+`
-# are new in that step, and `⋯` stands for lines that are left out.
+# Each diff below is cut from the script that runs further down,
+# `scripts/demos/train_tf_horovod_steps.py`: lines with `+` are new in that step, and `⋯` stands for
+# lines that are left out.
 #
 # **1. Start Horovod.** `hvd.init()` connects to the other processes. From here on a process knows
 # its rank.
 #
 # **2. Pin the GPU.** Each process takes the GPU with the number of its local_rank; otherwise all
-# ranks of a host would use GPU 0. By default TensorFlow takes the whole memory of every GPU that it
-# sees. `set_memory_growth` makes it take only what it needs. `prepare`, which the one-process
-# script calls too, does the pinning: it gets the real local_rank now, not 0. On a CPU it divides
-# the cores among the ranks instead.
+# ranks of a host would use GPU 0. `set_memory_growth` keeps TensorFlow from taking a GPU's whole
+# memory. (`prepare` pins; on a CPU it divides the cores among the ranks instead.)
 #
 # **3. Scale the learning rate.** In Horovod's recipe each rank keeps the batch size that one
-# process had (**weak scaling**). So with `size` ranks the global batch is `size` times as large,
-# and an epoch has `size` times fewer steps. The gradient of a larger batch is less noisy, and
-# allows a larger step: the rule of thumb for SGD multiplies the learning rate by `size` (lesson 01
-# showed where that ends). If you divide a fixed global batch among the ranks, as lesson 05's script
-# does (**strong scaling**), leave the rate alone.
+# process had (**weak scaling**). So the global batch is `size` times as large, and the rule of
+# thumb for SGD multiplies the learning rate by `size` (lesson 01 showed where that ends). If you
+# divide a fixed global batch (**strong scaling**), as the measurement above and lesson 05's script
+# do, leave the rate alone.
 
 # %%
 ablation.show_step(choice.script, 1, 2, 3)
 
 # %% [markdown]
-# **4. Average the gradients.** This is the heart of it. TensorFlow's *tape* records the computation
-# of the loss, and `tape.gradient` returns the gradients. Horovod wraps the tape: now
-# `tape.gradient` returns their mean over all ranks, by the all-reduce of lesson 02. So all ranks
-# update their weights by the same numbers.
+# **4. Average the gradients.** Horovod wraps TensorFlow's *tape*: now `tape.gradient` returns the
+# mean of the gradients over all ranks, by the all-reduce of lesson 02. So all ranks update their
+# weights by the same numbers.
 
 # %%
 ablation.show_step(choice.script, 4)
 
 # %% [markdown]
-# **5. Broadcast.** Equal updates aren't enough: the weights must also be equal to begin with. So
-# rank 0 sends its weights to all. The moment matters, because only variables that exist can be
-# sent. Keras creates some as late as the first step, such as the optimizer's momentum. A broadcast
-# before that leaves them out, without an error. So this script broadcasts once, **after the first
-# step**. Whatever the other ranks did in that step is overwritten. (There is another way: create
-# the variables early, with `optimizer.build`. Then you may broadcast before the first step. Lesson
-# 05's script does that.)
+# **5. Broadcast.** The weights must also be equal to begin with, so rank 0 sends its own to all.
+# Only variables that exist can be sent, and Keras creates some as late as the first step, such as
+# the optimizer's momentum. An earlier broadcast leaves them out, without an error. So this script
+# broadcasts once, **after the first step**; whatever the other ranks did in that step is
+# overwritten. (Or create the variables early, with `optimizer.build`, and broadcast before the
+# first step, as lesson 05's script does.)
 
 # %%
 ablation.show_step(choice.script, 5)
 
 # %% [markdown]
-# **6. One rank writes.** The weights are equal, so one copy is enough, and concurrent writes can
-# corrupt the file. So only rank 0 saves. But never put an all-reduce, or any other call that all
-# ranks must make, behind such an `if`: a rank that makes the call waits for those that never come
-# to it. The run hangs, or fails once they have ended. Exercise 1 is about such hangs.
+# **6. One rank writes.** Concurrent writes can corrupt the file. But never put an all-reduce, or
+# any other call that all ranks must make, behind such an `if`: a rank that makes the call waits for
+# those that never come to it.
 
 # %%
 ablation.show_step(choice.script, 6)
@@ -347,44 +370,50 @@ ablation.show_step(choice.script, 6)
 # **7. Shard the data.** Horovod doesn't split your data. All ranks shuffle in the same order,
 # then rank r takes image r, r + size, and so on.
 #
-# **8. Warm up.** At first the weights change fast, and the scaled learning rate may be too large
-# for them. So raise it over the first steps, from about the rate of one rank.
+# **8. Warm up.** At first the scaled learning rate may be too large, so raise it over the first
+# steps, from about the rate of one rank.
 #
-# **9. Average the metrics.** What rank 0 computes is the loss on *its* images. The loss of the
-# model is the mean over all ranks. So the script passes each loss that it reports through
-# `average`, which in one process was just `float`. (If every rank printed its own, a log reader
-# such as SageMaker's would keep whichever came last.)
+# **9. Average the metrics.** Rank 0 computes the loss on *its* images; the script reports the mean
+# over all ranks.
 
 # %%
 ablation.show_step(choice.script, 7, 8, 9)
 
 # %% [markdown]
-# > **If you read older examples:** `tf.train.AdamOptimizer`, `tf.Session` hooks and
-# > `BroadcastGlobalVariablesHook` belong to TensorFlow 1. Scripts that import `keras.engine` use a
-# > private module that was removed. Scripts that train with `model.fit` do step 4 with
-# > `hvd.DistributedOptimizer` and step 5 with `BroadcastGlobalVariablesCallback`. That callback,
-# > too, broadcasts after the first batch. Without its cases for TensorFlow 1 it is:
-# >
-# > ```python
-# > def on_batch_end(self, batch, logs=None):
-# >     if not self.broadcast_done:
-# >         hvd.broadcast_variables(self.model.variables, root_rank=0)
-# >         hvd.broadcast_variables(self.model.optimizer.variables(), root_rank=0)
-# >     self.broadcast_done = True
-# > ```
-# >
-# > This course uses `DistributedGradientTape`, which doesn't depend on Keras.
+# <details><summary>With model.fit; three options; older examples</summary>
+#
+# Scripts that train with `model.fit` wrap the optimizer for step 4 and leave steps 5, 8 and 9 to
+# callbacks ([`train_tf_fit.py`](../scripts/train/train_tf_fit.py) is such a script):
+#
+# ```python
+# import horovod.tensorflow.keras as hvd
+#
+# model.compile(optimizer=hvd.DistributedOptimizer(optimizer), ...)
+# callbacks = [
+#     hvd.callbacks.BroadcastGlobalVariablesCallback(0),  # after the first batch, too
+#     hvd.callbacks.MetricAverageCallback(),
+#     hvd.callbacks.LearningRateWarmupCallback(initial_lr=rate, warmup_epochs=3),
+# ]
+# ```
+#
+# - `compression=hvd.Compression.fp16` sends half the bytes: gradients travel as float16.
+# - `backward_passes_per_step=4` adds up four batches' gradients before it all-reduces them.
+# - `HOROVOD_HIERARCHICAL_ALLREDUCE=1` reduces within each host first. It needs GPUs and NCCL, whose
+#   own trees do much the same (lesson 07): measure before you set it.
+#
+# `tf.train.AdamOptimizer`, `tf.Session` hooks and `BroadcastGlobalVariablesHook` belong to
+# TensorFlow 1; `keras.engine` is a private module that was removed.
+#
+# </details>
 
 # %% [markdown]
 # ## Leave one out
 #
 # Now the proof. First the complete script on two ranks; then three copies, each without one step.
-# (The first run also records what Horovod does, for the section on the Timeline.)
 #
-# **Predict.** In the run above both processes had the same seed, since each took itself for rank 0.
-# Now each rank adds its rank to the seed, so that random parts of a model differ between ranks. So
-# each rank starts with different weights. (The order of the images was drawn before, from the
-# common seed.)
+# **Predict.** Each rank now adds its rank to the seed, so that random parts of a model differ
+# between ranks. So each rank starts with different weights. (The order of the images was drawn
+# before, from the common seed.)
 
 # %%
 guess = workshop.guess(
@@ -396,7 +425,7 @@ guess = workshop.guess(
 
 # %%
 folder = tempfile.TemporaryDirectory(prefix="workshop-04-")  # goes with the notebook
-trace = Path(folder.name) / "timeline.json"
+trace = Path(folder.name) / "timeline.json"  # for the next section
 variables = choice.environment | {"HOROVOD_TIMELINE": trace, "HOROVOD_CACHE_CAPACITY": 0}
 runs = {"complete": mpirun(2, DEMOS / choice.script, *short, show=False, **variables)}
 for name, step in {"no_tape": 4, "no_broadcast": 5, "no_shard": 7}.items():
@@ -405,58 +434,62 @@ for name, step in {"no_tape": 4, "no_broadcast": 5, "no_shard": 7}.items():
         runs[name] = mpirun(2, copy, *short, show=False, **choice.environment)
 
 # %%
-questions = ["weights_at_start", "weights_after_first_step", "weights_at_end", "images_seen"]
-table = pd.DataFrame({name: {q: kinds(run, q) for q in questions} for name, run in runs.items()}).T
+columns = {
+    "weights_at_start": "weights at the start",
+    "weights_after_first_step": "… after step 1",
+    "weights_at_end": "… at the end",
+    "images_seen": "sets of images",
+}
+evidence = pd.DataFrame(
+    {name: {columns[key]: kinds(run, key) for key in columns} for name, run in runs.items()}
+).T
+shared = {}
 for name, run in runs.items():
     first, second = map(set, run.table("evidence")["images"])
-    table.loc[name, "images in common"] = len(first & second)
-table = table.astype(int)
-table.rename_axis("how many different …")
-
-# %% [markdown]
-# All four ended without an error. Read the table row by row. In the first four columns, 1 means
-# that both ranks had the same, and 2 that each had its own. The last column counts the images that
-# both ranks saw.
+    shared[name] = len(first & second)
+evidence["images in common"] = pd.Series(shared)
+evidence.rename_axis("on 2 ranks, how many different …")
 
 # %%
-ends = table["weights_at_end"]
+ends = evidence["… at the end"]
 guess.compare(**ends)
 
 # %% [markdown]
+# No run ended with an error. In the first four columns, 1 means that both ranks had the same, and 2
+# that each had its own; the last column counts the images that both saw.
+#
 # - **complete**: the weights differ at the start, are equal after the first step, and stay equal,
-#   while the ranks see different images. This is one training, with twice as many images in each
-#   step.
-# - **no_tape**: the weights are equal after the broadcast and differ at the end: two trainings.
+#   while the ranks see different images. This is one training.
+# - **no_tape**: the broadcast makes the weights equal, and then they drift apart: two trainings.
 # - **no_broadcast**: the ranks add the same update to different weights, so the weights never
-#   become equal. The gradients that they average belong to different models. If all ranks had the
-#   same seed, you wouldn't notice, until one day only rank 0 loads a checkpoint.
+#   become equal. With the same seed on all ranks you wouldn't notice, until one day only rank 0
+#   loads a checkpoint.
 # - **no_shard**: equal weights, and yet a waste: from the second step on, both ranks computed the
 #   same gradients.
 #
-# Look at the images even if step 7 is there. If each rank sets its own seed *before* it builds the
-# data set, each shuffles in its own order and the shards overlap. Then only the last column shows
-# it: `images in common` is no longer 0.
+# If each rank sets its own seed *before* it builds the data set, each shuffles in its own order and
+# the shards overlap: only *images in common* shows that.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-assert list(table.loc["complete"]) == [2, 1, 1, 2, 0], "The complete script must train one model."
+assert list(evidence.loc["complete"]) == [2, 1, 1, 2, 0], (
+    "The complete script must train one model."
+)
 assert ends["no_tape"] == 2 and ends["no_broadcast"] == 2, "A missing step left no trace."
-assert table.loc["no_shard", "images_seen"] == 1, "Without step 7 all ranks see the same images."
-workshop.save_results(**{name: list(table.loc[name]) for name in table.index})
+assert evidence.loc["no_shard", "sets of images"] == 1, "Without step 7 all ranks see the same."
+workshop.save_results(**{name: list(evidence.loc[name]) for name in evidence.index})
 
 # %% [markdown]
-# Step 5 broadcasts after the first step, because Keras creates some variables only then. Is that
-# true? Count the optimizer's variables before the first step and after it. The ones that are new
-# are the momentum, one variable for each kernel and bias of the model. (The one that exists before
-# counts the steps.)
+# And why broadcast *after* the first step? Count the optimizer's variables before it and after it.
+# The new ones are the momentum, one variable for each kernel and bias of the model.
 
 # %%
-evidence = runs["complete"].table("evidence").set_index("rank")
-late = evidence.filter(like="optimizer_variables").T
+hashes = runs["complete"].table("evidence").set_index("rank")
+late = hashes.filter(like="optimizer_variables").T
 late
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert (late.iloc[1] > late.iloc[0]).all(), "The optimizer made no variables in the first step."
-hashes = evidence["weights_at_end"]
+hashes = hashes["weights_at_end"]
 assert hashes.nunique() == 1, "The ranks of the complete run differ: run the cell again."
 workshop.save_results(hashes=hashes, optimizer_variables=late[0])
 
@@ -464,231 +497,169 @@ workshop.save_results(hashes=hashes, optimizer_variables=late[0])
 # ## The Timeline
 #
 # How does Horovod know which gradients to average, if ranks compute them in a different order? In
-# each rank a thread wakes up every millisecond (`HOROVOD_CYCLE_TIME`), and the threads
-# **negotiate**: which gradients are ready on *all* ranks? Those are copied into one buffer
-# (**tensor fusion**: one large message instead of many small ones), all-reduced, and copied back.
-# `HOROVOD_FUSION_THRESHOLD` is the most that the buffer holds: 128 MB [since
-# 0.21](https://github.com/horovod/horovod/releases/tag/v0.21.0), and 0 turns fusion off.
+# each rank a thread wakes up every millisecond (`HOROVOD_CYCLE_TIME`) and tells rank 0 which
+# gradients it has. This is the **negotiation**: what is ready on *all* ranks is copied into one
+# buffer (**tensor fusion**), all-reduced, and copied back.
 #
-# The variable `HOROVOD_TIMELINE` made rank 0 write down when each of these began and ended.
-# Normally a rank describes a gradient to rank 0 only once, and later sends a single bit for it.
-# `HOROVOD_CACHE_CAPACITY=0` switched that off, so that every step shows the whole negotiation. The
-# table has one step, the last but two: for each phase, how many gradients went through it, and the
-# time from the first one's beginning to the last one's end.
-
-# %%
-phases = timeline.read(trace, step=max_steps - 2)  # a row for each gradient and phase
-with_ends = phases.assign(end_ms=phases["start_ms"] + phases["ms"]).groupby("phase", sort=False)
-spans = with_ends.agg(
-    start=("start_ms", "min"), end=("end_ms", "max"), tensors=("tensor", "nunique")
-)
-spans.insert(0, "ms", spans["end"] - spans["start"])  # phases of several gradients overlap
-spans[["tensors", "ms"]].rename(columns={"ms": "first to last, ms"}).round(3)
+# `HOROVOD_TIMELINE` made rank 0 write down when each of these began and ended. (Normally a rank
+# describes a gradient only once, and later sends a single bit for it. `HOROVOD_CACHE_CAPACITY=0`
+# switched that off, so that a step shows the whole negotiation.) Here is one step, the last but
+# two.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-bars = phases.rename(
-    columns={"tensor": "row", "phase": "kind", "start_ms": "start", "ms": "length"}
-)
+phases = timeline.read(trace, step=max_steps - 2)  # a row for each gradient and phase
 by_rank = timeline.by_rank(trace)
 sent = by_rank[(by_rank["step"] == max_steps - 2) & (by_rank["kind"] == "communicate")]
 messages = (sent["rank"] == 0).sum()
-title = f"{phases['tensor'].nunique()} gradients in {messages} message(s): one step (measured)"
+with_ends = phases.assign(end_ms=phases["start_ms"] + phases["ms"]).groupby("phase", sort=False)
+spans = with_ends["end_ms"].max() - with_ends["start_ms"].min()
+longest = spans.idxmax()
+title = (
+    f"{phases['tensor'].nunique()} gradients in {messages} message(s); the longest phase is "
+    f"{longest}: {spans[longest]:.2g} ms (batch 64, cache off)"
+)
+bars = phases.rename(
+    columns={"tensor": "row", "phase": "kind", "start_ms": "start", "ms": "length"}
+)
 plots.gantt(bars, title, "milliseconds")
 
 # %% [markdown]
-# You should see a row for each gradient of the model, named after its layer and its variable
-# (kernel or bias). All-reduce bars that begin and end together were fused into one message. The
-# narrow bars beside them are the copies. (If the cell under *Set up* said that PyTorch takes
-# Horovod's place, only the all-reduces are known.)
+# **How to read it.** A row for each gradient, named after its layer and its variable. `negotiate`
+# lasts from the first rank's request to the last one's. If it is much longer than a cycle (1 ms),
+# one rank is a **straggler**: look at what it computes. All-reduce bars that begin and end together
+# are one message. If they are long, look at the network, or on one machine at the cores that the
+# ranks share. The wait for the next cycle has no bar: it hides inside `negotiate`, or before it,
+# where a rank seems to compute up to a cycle longer.
 #
-# How to use it: `negotiate` lasts from the first rank's request to the last one's. If it is much
-# longer than a cycle (1 ms), one rank is a **straggler**: look at what it computes. If `all-reduce`
-# is long, look at the network, or on one machine at the cores that the ranks share. The wait for
-# the next cycle has no bar of its own: it hides inside `negotiate`, or before it, where the rank
-# seems to compute up to a cycle longer.
-#
-# In the negotiation every rank tells rank 0 what it has ready. So the file also shows how long each
-# rank computed. The next picture has one step; change `step` to see another, from 3 on. (Nothing in
-# the file says when the first began, and the second's bar would also hold the broadcast.) A rank's
-# first row shows it computing, and then waiting until the step's last all-reduce has ended; its
-# second row has the all-reduces themselves.
+# Since every rank tells rank 0 what it has ready, the file also shows how long each rank computed.
+# (Change `step` to see another, from 3 on.)
 
 # %%
 step = max_steps - 2
 activity = by_rank[by_rank["step"] == step].rename(columns={"start_ms": "start", "ms": "length"})
 activity["row"] = "rank " + activity["rank"].astype(str)
 activity.loc[activity["kind"] == "communicate", "row"] += ", all-reduce"
-plots.gantt(activity, f"Step {step}: who computed, who waited (measured)", "milliseconds")
-
-# %% [markdown]
-# You can open the same file in Chrome (chrome://tracing). `print(trace)` says where it is; copy it
-# if you want to keep it.
-#
-# With `HOROVOD_AUTOTUNE=1` Horovod
-# [tries settings by itself](https://horovod.readthedocs.io/en/stable/autotune_include.html) during
-# the first steps and keeps the best. `HOROVOD_AUTOTUNE_LOG` names a file for what it tried: a row
-# for each trial, with the length of a cycle, the fusion threshold in MB, and the `score`, the bytes
-# all-reduced per unit of time. (The last two variables shorten the trials.) Which of the two
-# settings does the score follow here, where a step's gradients fit into one small message?
-
-# %%
-if choice.library == "tensorflow":
-    log = Path(folder.name) / "autotune.csv"
-    tune = {"HOROVOD_AUTOTUNE": 1, "HOROVOD_AUTOTUNE_LOG": log}
-    tune |= {"HOROVOD_AUTOTUNE_WARMUP_SAMPLES": 1, "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE": 1}
-    longer = [*data, "--max-steps", 150, "--log-every", 0, "--no-save"]
-    mpirun(2, DEMOS / choice.script, *longer, show=False, **choice.environment, **tune)
-    tried = pd.read_csv(log)[["cycle_time_ms", "tensor_fusion_threshold", "score"]].dropna()
-    with_score = tried.corr(method="spearman")["score"].drop("score").round(2)
-    print(f"Rank correlation with the score (1 or -1: it alone decides):\n{with_score.to_string()}")
-else:
-    tried = pd.DataFrame()
-    print("Not run: only Horovod has an autotuner.")
-tried.sort_values("score", ascending=False).head(8) if len(tried) else None
-
-# %% [markdown]
-# Horovod can also reduce within each host first and then between the hosts:
-# `HOROVOD_HIERARCHICAL_ALLREDUCE=1`. That needs GPUs and NCCL, and here it has no effect. NCCL's
-# own trees
-# ([NVIDIA](https://developer.nvidia.com/blog/massively-scale-deep-learning-training-nccl-2-4/)) do
-# much the same, so measure before you set it; lesson 07 has more on both.
+waits = activity[activity["kind"] == "wait"].set_index("rank")["length"]
+title = f"Rank {waits.idxmax()} waited longest in step {step}: {waits.max():.2g} ms"
+plots.gantt(activity, title, "milliseconds")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 gradients = phases["tensor"].nunique()
 assert gradients == 8, f"The model has 8 gradients, and the timeline shows {gradients}."
-assert spans.loc["all-reduce", "ms"] > 0, "No all-reduce took any time: is the trace complete?"
-workshop.save_results(gradients=gradients, phases=list(spans.index), phase_ms=spans["ms"])
-workshop.save_results(tuned=len(tried))
+assert spans["all-reduce"] > 0, "No all-reduce took any time: is the trace complete?"
+workshop.save_results(gradients=gradients, phases=list(spans.index), phase_ms=spans)
 
 # %% [markdown]
-# ## Is it faster?
+# You can open the same file in Chrome (chrome://tracing); `print(trace)` says where it is.
 #
-# Two ranks do twice the work in the same time, if nothing slows them down. Two things do: they wait
-# for each other, and the machine may not have two whole cores to give (a virtual core is often
-# half of a real one). To separate the two causes, measure three things, as in lesson 01:
+# ## What fusion saves
 #
-# - **one process**, training alone;
-# - **two independent** processes, which exchange nothing. Together they show the *ceiling of this
-#   machine*: two ranks do the same work and communicate as well, so they can be faster only by
-#   noise;
-# - **two ranks**, which average their gradients in every step.
-#
-# Each process computes with one thread and takes `batch` images per step. `compare_speeds.py` does
-# what you saw in lesson 01: it measures the three in turn (A B C, A B C, ...), times several steps
-# at once, and leaves out the first. Both ranks are there all the time; while one process is
-# measured, the other waits. The result has a row for each round, in images per second.
+# Eight gradients in one or two messages, where eight would do. Does it matter? Each message costs
+# its latency, α, however small it is (lesson 02). So take a model of 84 small gradients, and a link
+# on which every message takes 1 ms, as between two distant instances. `HOROVOD_FUSION_THRESHOLD` is
+# the most that the buffer holds: 128 MB [since
+# 0.21](https://github.com/horovod/horovod/releases/tag/v0.21.0), and 0 turns fusion off.
 
 # %%
 guess = workshop.guess(
-    ceiling="How many times as fast as one process are two independent ones?",
-    speedup="How many times as fast as one process are two ranks?",
+    times="84 gradients, 0.4 MB in all: how many times as long without fusion?",
 )
 
 # %%
-options = ["--library", choice.library, "--threads-per-rank", 1, "--batch-size", batch]
-options += ["--steps", turn_steps, "--rounds", rounds, *data]
-compared = mpirun(
-    2, DEMOS / "compare_speeds.py", *options, show=False, timeout=600, **choice.environment
+latency = 0.001  # seconds
+if reason := delayed_link.unavailable_reason():
+    latency = 0  # through this machine's memory
+    print(f"{reason} The difference will be smaller.")
+fusion = pd.DataFrame()
+if choice.library == "tensorflow":
+    program = [DEMOS / "measure_fusion.py", "--tensors", 84, "--rounds", rounds]
+    settings = {"fused": {}, "unfused": {"HOROVOD_FUSION_THRESHOLD": 0}, "fused again": {}}
+    for name, variables in settings.items():  # Horovod takes the threshold when it starts
+        run = mpirun(2, *program, show=False, latency=latency, **variables)
+        fusion[name] = run.table("fusion")["seconds"]
+    by_round = interleaved.ratios(fusion, "fused")
+    verdict = interleaved.verdict(by_round["unfused"], noise=by_round["fused again"])
+    times = (1 / by_round["unfused"]).median()
+    shown = "no difference shown" if verdict.startswith("no") else f"{times:.2g} times as long"
+    title = f"84 tensors without fusion: {shown} ({1000 * latency:.0f} ms a message)"
+    ms = 1000 * interleaved.summary(fusion)
+    plots.bar_chart(ms["median"], title, "ms for all tensors", texts="{:.1f} ms", spread=ms)
+    guess.compare(times=times)
+else:
+    print("Not run: fusion is Horovod's.")
+
+# %% [markdown]
+# *fused again* is a second run of the same setting: its difference from *fused* is the noise.
+# Without fusion two ranks exchange 84 messages, one after the other: at least 84 ms. DDP's
+# *buckets* are the same idea. With `HOROVOD_AUTOTUNE=1` Horovod [tries thresholds and cycle times
+# by itself](https://horovod.readthedocs.io/en/stable/autotune_include.html) during the first steps,
+# and keeps the best.
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+if len(fusion):
+    workshop.save_results(unfused_times=times, fusion_verdict=verdict)
+
+# %% [markdown]
+# ## When does a second rank pay?
+#
+# The exchange takes as long for a short step as for a long one: the bytes are those of the
+# gradients, however many images a rank computes. So what matters is **r = exchange / compute**.
+# Here is the same measurement with a deliberately short step, of 64 images of 8 x 8 pixels.
+
+# %%
+guess = workshop.guess(
+    small="A step of 64 images of 8 x 8: how many times as fast are two ranks?",
 )
-speeds = compared.table("speeds").drop(columns="rank")
-speeds.round().astype(int)
 
 # %%
-ceiling = (speeds["two independent"] / speeds["one process"]).median()
-speedup = (speeds["two ranks"] / speeds["one process"]).median()
-spread = interleaved.summary(speeds)
-label = "images per second: median, and range of the rounds"
-title = f"Two ranks: {speedup:.2f} times one process, of the {ceiling:.2f} that this machine has"
-plots.bar_chart(spread["median"], title, label, spread=spread)
+small = measure(digits, 64, 10 * steps)
+measured = {
+    f"{global_batch_size} of 28 x 28": large,
+    "64 of 8 x 8": small,
+}
+table(measured)
 
 # %%
-shares = speeds["two ranks"] / speeds["two independent"]
-share = shares.median()
-print(f"Two independent: {ceiling:.2f} x one process. Two ranks: {speedup:.2f} x.")
-print(f"In a round, two ranks reach {share:.0%} of what two independent processes reach ", end="")
-print(f"(the median; single rounds range from {shares.min():.0%} to {shares.max():.0%}).")
-seconds = turn_steps * batch / speeds["one process"].median()
-print(f"A measurement lasted about {seconds:.2f} s.")
-if shares.min() < 1 < shares.max():
-    print("In some rounds the ranks were faster, in others slower: no difference shown.")
-if share >= 1.05:
-    print("Something else uses the cores, so don't trust these numbers: measure again later.")
-elif share <= 0.8:
-    print("Averaging is expensive here: the batch is small, or something else uses the cores.")
-guess.compare(ceiling=ceiling, speedup=speedup)
+dots = pd.DataFrame(
+    [
+        {
+            "r": scaling.r.median,
+            "share": scaling.share.median,
+            "low": scaling.share.low,
+            "high": scaling.share.high,
+            "label": f"2 ranks, {name}: {scaling.speed_up.median:.2g} times",
+            "source": "measured",
+        }
+        for name, scaling in measured.items()
+    ]
+)
+title = (
+    f"{large.share.median:.0%} of the ceiling with long steps, {small.share.median:.0%} with short"
+)
+plots.scaling_map(dots, title, (large.noise.low, large.noise.high))
+guess.compare(small=small.speed_up.median)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-workshop.save_results(ceiling=ceiling, speedup=speedup, share=share)
+workshop.save_results(
+    scaling={name: scaling.record() for name, scaling in measured.items()},
+    ceiling=large.ceiling.median,
+    small_share=small.share.median,
+)
 
 # %% [markdown]
-# Each factor is the median over the rounds of that round's own ratio. Look first at the range of
-# the share. If it reaches from below 100% to above it, this run can't tell which is faster: the
-# cost of averaging is smaller than the noise of such short measurements. In a round in which the
-# ranks beat the ceiling, something slowed the other side down.
-#
-# On a quiet machine, judge Horovod by the share, not by the speed-up. If two independent processes
-# together are, say, only 1.6 times as fast as one, the machine is full, and no library is to blame.
-# The gap between the share and 100% is the cost of averaging: the messages of each step, the wait
-# for Horovod's next cycle, and the wait for the slower rank. The first two stay the same, however
-# large the batch is. So averaging takes a smaller part of a large step than of a small one. (To see
-# that in a run of your own, set `batch` to 64.)
-
-# %% [markdown]
-# ## One process, several devices
-#
-# On *one* machine with several GPUs TensorFlow needs neither MPI nor Horovod.
-# `tf.distribute.MirroredStrategy` keeps a copy of the model (a **replica**) on each device, in a
-# single process, and adds up their gradients by an all-reduce. There are no ranks: the process
-# gives a part of each batch to every device. Your machine may have no GPU, so the script divides
-# the CPU into two logical devices. (`mpirun -np 1` below only starts the script and collects what
-# it prints; plain `python` would do.)
-
-# %%
-workshop.show_function("train/train_tf_mirrored.py", "train_step")
-
-# %%
-workshop.show_function("train/train_tf_mirrored.py", "all_replicas_step")
-
-# %%
-few = [*data, "--max-steps", max_steps, "--log-every", 0, "--save-to", Path(folder.name) / "model"]
-mirrored = mpirun(1, TRAIN / "train_tf_mirrored.py", "--devices", 2, *few, show=False)
-replicas = pd.DataFrame([event for event in mirrored.events if event["event"] == "weights"])
-replicas = replicas.rename(columns={"rank": "replica"}).drop(columns="event")
-replicas.assign(weights_sha256=replicas["weights_sha256"].str[:16] + "…")
-
-# %% jupyter={"source_hidden": true} tags=["results"]
-assert len(replicas) == 2, f"{len(replicas)} replicas trained, not 2."
-assert replicas["weights_sha256"].nunique() == 1, "The replicas differ: did they average?"
-workshop.save_results(replicas=len(replicas))
-
-# %% [markdown]
-# Both replicas have the same hash: their weights are equal. As above, that proves averaging only if
-# they saw different images. This run doesn't show that; TensorFlow's documentation says that the
-# strategy divides each batch. Note the division by `world_size` in `train_step`, here the number of
-# replicas: `apply_gradients` *sums* over the devices. Forget the division, and you train with twice
-# the learning rate. MirroredStrategy works on one machine only; for several TensorFlow has
-# MultiWorkerMirroredStrategy (lesson 05).
-#
-# ## Four ways to run Horovod on SageMaker
-#
-# | way | where the ranks run | lesson |
-# |---|---|---|
-# | 1 | on the notebook instance itself, by `mpirun` | 04, this lesson |
-# | 2 | on training instances, one process each, by `fit()` | 05 |
-# | 3 | on training instances, several processes each | 05 |
-# | 4 | like 2, in a private network of your own, a VPC | 05 |
-#
-# Way 1 is for trying things out. You pay for the notebook instance while you read and think, and
-# you can't change its size for one run. A job takes the instances that it needs, for as long as it
-# needs them.
+# Judge Horovod by the **share of the ceiling**, not by the speed-up. If two independent processes
+# together are only 1.6 times as fast as one, no library is to blame: a virtual core is often half
+# of a real one. The gap to 100 % is the cost of averaging: messages, the wait for Horovod's next
+# cycle and for the slower rank. In a round in which the ranks beat the ceiling, something slowed
+# the other side down.
 
 # %% [markdown]
 # ## Exercises
 #
 # In [exercises/04_horovod_on_the_notebook.ipynb](exercises/04_horovod_on_the_notebook.ipynb):
 #
-# 1. *Diagnose a hang* (10 minutes, medium): find the rank at fault in the log of a run that
-#    stopped.
+# 1. *Convert a script* (20 minutes, medium): six TODOs turn `train_tf.py` into a Horovod script;
+#    two real ranks and the evidence table check it.
 # 2. *Warm up* (5 minutes, easy): the learning rate of a step.
 # 3. *Which step is missing?* (10 minutes, medium): find it from the evidence.
 
@@ -707,13 +678,13 @@ workshop.quiz("04")
 #   rank 0. Three more: shard, warm up, average metrics.
 # - A script that lacks the tape, the broadcast or the shard raises no error. Equal weights
 #   several steps after the broadcast, *and* no images in common, are the proof.
-# - Compare a speed-up with that of two independent processes.
+# - A second rank pays where the exchange is short beside the computing. Compare its speed-up with
+#   that of two independent processes.
 #
 # ## Clean up
 #
-# All ranks have exited, and the job has finished; the copies of the script are gone. The Timeline
-# and the model of this run are deleted when the notebook's process ends. A notebook instance costs
-# money until you stop it.
+# All ranks have exited, and the job has finished; the Timeline is deleted when the notebook's
+# process ends. A notebook instance costs money until you stop it.
 #
 # ## Next
 #

@@ -17,16 +17,16 @@
 # **After this lesson you can**
 #
 # - say what `deploy()` makes, in which order, and which part of it costs money;
-# - send a model images in four formats, and write the two functions that add one of your own;
-# - find the images that it gets wrong;
-# - report how long an answer takes, as a median and as a 99th percentile, and what eight clients at
-#   once make of it;
+# - measure how long an answer takes, as a median and a 99th percentile, with as many clients as you
+#   expect;
+# - find the images that a model gets wrong although it is sure;
+# - turn a server's answer into what your clients want;
 # - run a whole file through a model without an endpoint.
 #
-# **Before:** [lesson 00](00_setup.ipynb): a job and the model it leaves.
-# [Lesson 06](06_vpc_colocation.ipynb): subnets and security groups.
+# **Before:** [lesson 00](00_setup.ipynb): a job and the model it leaves. [Lesson
+# 06](06_vpc_colocation.ipynb): subnets and security groups.
 #
-# **Time:** 30 minutes, and 14 for the exercises. About one minute of it is computing.
+# **Time:** 30 minutes, and 19 for the exercises. About one minute of it is computing.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
 # Nobody has run this lesson on AWS yet.
@@ -40,10 +40,11 @@
 # ## Set up
 #
 # - `instance_type`: for the training job. `serving_type`: for the endpoint and batch transforms.
-# - `in_vpc`: put the endpoint into your network, lesson 06's stack. If there is none, SageMaker
-#   uses a network of its own.
-# - `epochs`: how often the training goes through the data. `requests`: how many requests are timed.
-# - `max_run`: seconds after which SageMaker ends the job.
+# - `in_vpc`: put the endpoint into your network, lesson 06's stack, if there is one.
+# - `epochs`: how often the training goes through the data. `max_run`: seconds after which SageMaker
+#   ends the job.
+# - `requests`: how many requests a round sends, in each way that is measured. `rounds`: how many
+#   rounds.
 
 # %% tags=["parameters"]
 target = "local"
@@ -52,12 +53,15 @@ instance_type = "ml.c5.xlarge"
 serving_type = "ml.m5.large"
 in_vpc = True
 epochs = 20
-requests = 300
+requests = 200
+rounds = 5
 max_run = 600
 
 # %%
 import json
+import random
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -66,6 +70,7 @@ import workshop
 from workshop import plots
 from workshop.account import prices
 from workshop.jobs import inference, vpc
+from workshop.measure import interleaved
 
 session = workshop.session(target=target, seat=seat)
 channels = session.upload("digits")
@@ -76,9 +81,10 @@ cost = workshop.cost(instance_type, instance_count=1, seconds=300, max_run=max_r
 workshop.save_results(usd=cost.usd, usd_at_most=cost.most_usd)
 
 # %% [markdown]
-# ## Train something to serve
+# ## The result: how long an answer takes
 #
-# This is the job of lesson 00. It leaves one file in S3, `model.tar.gz`.
+# First train a model, in the job of lesson 00, and deploy it. `deploy()` alone would poll every 30
+# seconds whether the endpoint answers; with `wait=False` the waiter below polls every 2.
 
 # %%
 from sagemaker.tensorflow import TensorFlow
@@ -95,10 +101,208 @@ estimator = TensorFlow(
 estimator.fit(channels, wait=False)
 result = workshop.follow(estimator)
 
+# %%
+try:
+    network = vpc.network(session, serving=True) if in_vpc else None
+except vpc.NoNetwork:
+    network = None
+    print("No network stack: the endpoint's instance is in a network of SageMaker's own.")
+where = network and {
+    "Subnets": network["subnets"],
+    "SecurityGroupIds": network["security_group_ids"],
+}
+began = time.time()
+predictor = estimator.deploy(
+    initial_instance_count=1, instance_type=serving_type, vpc_config_override=where, wait=False
+)
+sagemaker = session.client("sagemaker")
+waiter = sagemaker.get_waiter("endpoint_in_service")
+waiter.wait(EndpointName=predictor.endpoint_name, WaiterConfig={"Delay": 2, "MaxAttempts": 900})
+print(f"The endpoint answers, {time.time() - began:.0f} s after deploy() was called.")
+
 # %% [markdown]
-# A file called `model.tar.gz` proves nothing. SageMaker packs whatever the script left in
+# Send requests in three ways: from one client, which waits for an answer before it sends the next
+# request; from eight such clients at once; and with all 360 test images in a request. **Predict,
+# then run.**
+
+# %%
+guess = workshop.guess(
+    median="One client: how many milliseconds does the median answer take?",
+    slower="Eight clients at once: how many times as long does the median answer take?",
+    factor="360 images in one request: how many times less does each image take?",
+)
+
+# %% [markdown]
+# A mean hides the slow answers, which users notice most. So report two numbers: half of the answers
+# take longer than the **median**, one in a hundred takes longer than the **99th percentile**. The
+# ways take turns, in random order. "1 client again" repeats the first way: a smaller difference
+# than between these two means nothing.
+
+# %%
+with np.load(next((workshop.DATA / "digits" / "test").glob("*.npz"))) as file:
+    images, labels = file["images"], file["labels"]
+single, many = ({"instances": part.tolist()} for part in (images[:1], images))
+
+
+def milliseconds(body) -> float:
+    """How long one request takes, as its client sees it."""
+    began = time.perf_counter()
+    predictor.predict(body)
+    return 1000 * (time.perf_counter() - began)
+
+
+def ask(clients: int) -> tuple[list[float], float]:
+    """The milliseconds of each request, and the answers in a second, of clients at once."""
+    began = time.perf_counter()
+    with ThreadPoolExecutor(clients) as pool:
+        took = list(pool.map(milliseconds, [single] * requests))
+    return took, requests / (time.perf_counter() - began)
+
+
+# %%
+milliseconds(many), milliseconds(single)  # the first request of a shape takes longer
+clients = {"1 client": 1, "1 client again": 1, "8 clients": 8}
+took: dict[str, list] = {name: [] for name in clients}
+rate = {name: [] for name in clients}
+each = []
+for number in range(rounds):
+    for name in random.Random(number).sample([*clients, "360 at once"], 4):
+        if name in clients:
+            answers, per_second = ask(clients[name])
+            took[name].append(answers)
+            rate[name].append(per_second)
+        else:
+            each.append(np.median([milliseconds(many) for _ in range(5)]) / len(images))
+
+# %%
+medians = pd.DataFrame({name: np.median(parts, axis=1) for name, parts in took.items()})
+tails = pd.DataFrame({name: np.percentile(parts, 99, axis=1) for name, parts in took.items()})
+slower = medians["8 clients"] / medians["1 client"]  # a ratio for each round
+apart = medians["1 client again"] / medians["1 client"]
+factor = medians["1 client"] / each
+per_second = pd.DataFrame(rate).median()
+
+
+def ranges(measured: pd.DataFrame) -> list[str]:
+    """The median of the rounds, and their range."""
+    return [f"{v.median():.1f} ({v.min():.1f} to {v.max():.1f})" for _, v in measured.items()]
+
+
+columns = {"median": ranges(medians), "99th percentile": ranges(tails), "answers/s": per_second}
+pd.DataFrame(columns, index=list(clients)).round(0).rename_axis("milliseconds")
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+queued = interleaved.verdict(1 / slower, noise=1 / apart) == "slower"
+title = f"Eight clients wait {slower.median():.1f} times as long as one"
+title += ": their requests queue" if queued else " (no difference shown)"
+with plots.canvas(title, "milliseconds until the answer", "share of the answers") as axes:
+    share = np.arange(1, requests + 1) / requests
+    for name, colour in zip(clients, (0, 4, 1), strict=True):
+        for number, answers in enumerate(took[name]):
+            label = {"label": f"{name}, each round"} if number == 0 else {}
+            look = {"color": plots.COLOURS[colour], "alpha": 0.8, "linewidth": 1}
+            axes.plot(np.sort(answers), share, **look, **label)
+    for at, text in ((0.5, "median"), (0.99, "99th percentile")):
+        axes.axhline(at, color="grey", linestyle=":", linewidth=1)
+        place = {"transform": axes.get_yaxis_transform(), "va": "top", "fontsize": 8}
+        axes.text(0.01, at - 0.01, text, **place)
+    axes.set(xscale="log", ylim=(0, 1.02))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.legend(frameon=False, loc="lower right", fontsize=8)
+
+# %%
+low, high = apart.min(), apart.max()
+throughput = per_second["8 clients"] / per_second["1 client"]
+print(f"One client has its answer after {medians['1 client'].median():.1f} ms in the median; one")
+print(f"answer in a hundred takes longer than {tails['1 client'].median():.1f} ms.")
+print(f"Eight clients wait {slower.min():.1f} to {slower.max():.1f} times as long (the same way")
+print(f"twice: {low:.2f} to {high:.2f}); together they get {throughput:.1f} times the answers.")
+print(f"In a request with 360 images each takes {np.median(each):.2f} ms, {factor.min():.0f} to")
+print(f"{factor.max():.0f} times less than alone.")
+guess.compare(median=medians["1 client"].median(), slower=slower.median(), factor=factor.median())
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+for name, number in clients.items():  # Little's law
+    underway = np.mean([np.mean(t) * r / 1000 for t, r in zip(took[name], rate[name], strict=True)])
+    assert 0.5 * number < underway < 1.05 * number, f"{name}: {underway:.1f} requests under way"
+workshop.save_results(
+    median_ms=medians["1 client"].median(),
+    slower=[slower.min(), slower.median(), slower.max()],
+    apart=[low, high],
+    tails_ms=tails.median().to_dict(),
+    per_second=per_second.to_dict(),
+    per_image_factor=[factor.min(), factor.median(), factor.max()],
+)
+
+# %% [markdown]
+# **Why?** A request waits for those before it. With eight requests under way and `r` answers in a
+# second, an answer takes 8 / `r` seconds on average (Little's law). If eight clients got eight
+# times the answers of one, nobody would wait longer. More instances raise `r`. (In a local run the
+# clients also take this machine's cores from the server.)
+#
+# A request costs something whatever is in it: signing, HTTP, JSON. 360 images share that cost.
+#
+# The 99th percentile of a round rests on few answers, on 2 of 200, so look at its range.
+#
+# ## Three objects, and only one costs money
+#
+# `deploy()` made three objects. SageMaker keeps the times:
+
+# %%
+endpoint = sagemaker.describe_endpoint(EndpointName=predictor.endpoint_name)
+configuration = sagemaker.describe_endpoint_config(
+    EndpointConfigName=endpoint["EndpointConfigName"]
+)
+model = sagemaker.describe_model(ModelName=configuration["ProductionVariants"][0]["ModelName"])
+made = {
+    "model": (model, "archive, container image and role", "nothing"),
+    "endpoint configuration": (configuration, "model, type and number of instances", "nothing"),
+    "endpoint": (endpoint, "the instances, with an address", "every second until deleted"),
+}
+for name, (entry, *about) in made.items():
+    made[name] = (round(entry["CreationTime"].timestamp() - began, 1), *about)
+in_service = endpoint["LastModifiedTime"].timestamp() - began
+print(f"Created last, and in service after {in_service:.1f} s: the endpoint.")
+pd.DataFrame(made, index=["created after, s", "what it is", "costs"]).T
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+order = [seconds for seconds, *_ in made.values()]
+assert endpoint["EndpointStatus"] == "InService", endpoint.get("FailureReason")
+assert order == sorted(order), f"deploy() made them in this order: {made}"
+workshop.save_results(status=endpoint["EndpointStatus"], deploy_order=list(made))
+
+# %% [markdown]
+# A training job ends; a **serving endpoint** doesn't. It is billed even if nobody sends a request,
+# which makes a forgotten one the classic surprise on the bill after a course:
+
+# %%
+a_month = prices.idle_table().loc["endpoint ml.m5.large", "USD a month"]
+print(f"One forgotten ml.m5.large: {a_month:.0f} USD a month.")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(usd_a_month=a_month)
+
+# %% [markdown]
+# `vpc_config_override` put the instance into your subnets, which are in two zones: SageMaker tries
+# to spread an endpoint's instances over them
+# ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/deployment-best-practices.html)). That
+# takes two instances or more. This lesson's single one is in one zone, and if it fails, nobody
+# answers.
+#
+# > **Beyond this lesson.**
+# > [Autoscaling](https://docs.aws.amazon.com/sagemaker/latest/dg/endpoint-auto-scaling.html) adds
+# > instances when many requests come. For rare ones, a
+# > [serverless](https://docs.aws.amazon.com/sagemaker/latest/dg/serverless-endpoints.html) endpoint
+# > is billed for the time in which it computes, and an
+# > [asynchronous](https://docs.aws.amazon.com/sagemaker/latest/dg/async-inference.html) one can
+# > scale down to no instance. CloudWatch has the model's part of the latency as `ModelLatency`, and
+# > SageMaker's as `OverheadLatency`.
+#
+# ## Train something to serve
+#
+# A file called `model.tar.gz` proves nothing: SageMaker packs whatever the script left in
 # `/opt/ml/model`. A script can accept `--model_dir` and still save nothing there. Its job ends as
-# `Completed`, with an empty archive, and you notice when `deploy()` fails. So look inside first:
+# `Completed`, with an empty archive, and you notice when `deploy()` fails. So look inside:
 
 # %%
 import io
@@ -115,147 +319,23 @@ assert any(name.endswith("1/saved_model.pb") for name in in_archive), "The scrip
 workshop.save_results(in_archive=in_archive)
 
 # %% [markdown]
-# Each framework's server looks for something else in that archive:
-#
-# | in `model.tar.gz` | server | what it does |
-# |---|---|---|
-# | `1/saved_model.pb` | TensorFlow Serving | computes the function that was saved |
-# | `code/inference.py` and a model | PyTorch's, or TensorFlow's | calls your functions |
-#
-# The 1 in `1/saved_model.pb` is a version. If there are several, the server takes the highest. The
-# file holds a function, called `serving_default`, so the server needs none of your Python code. The
-# function's input has a name, a shape and a type: `images`, 8 x 8 x 1, float32, pixels from 0 to
-# 255. Dividing by 255 is a layer of the model. If it were a line of the training script, every
-# client would have to do it as well, and those that forgot would get **wrong answers from a correct
-# model**. Here is how this script saves its model:
+# TensorFlow Serving looks for `1/saved_model.pb`; 1 is a version. The file holds a function, so the
+# server needs none of your Python code. (PyTorch's server calls yours: see
+# `scripts/train/inference.py`.) The function takes `images`, 8 x 8 x 1, pixels from 0 to 255, and
+# dividing by 255 is a layer of the model. Were it a line of the training script, every client would
+# need it, too, and those that forgot it would get **wrong answers from a correct model**:
 
 # %%
 workshop.show_function("train/train_tf.py", "save")
 
 # %% [markdown]
-# ## Three objects, and only one costs money
+# ## What the model gets wrong
 #
-# `estimator.deploy()` makes three objects, in this order:
-#
-# 1. a **model**: a name for a `model.tar.gz`, a container image and a role. Free.
-# 2. an **endpoint configuration**: which model, on how many instances of which type. Free.
-# 3. a **serving endpoint**: the instances themselves, with an address. You pay for every second
-#    until you delete it, **even if nobody sends a request**.
-#
-# A training job ends; an endpoint doesn't. That is why a forgotten endpoint is the classic surprise
-# on the bill after a course:
+# The answer has ten probabilities for each image. Are they the model's own? The next cell loads the
+# same SavedModel without any server and compares.
 
 # %%
-a_month = prices.idle_table().loc["endpoint ml.m5.large", "USD a month"]
-print(f"One forgotten ml.m5.large: {a_month:.0f} USD a month.")
-
-# %% jupyter={"source_hidden": true} tags=["results"]
-workshop.save_results(usd_a_month=a_month)
-
-# %% [markdown]
-# `vpc_config_override` puts the endpoint's instances into your subnets, as lesson 06 did with a
-# job's instances. A job wants its instances close together, in one zone. An endpoint gets subnets
-# in two zones, because SageMaker tries to spread its instances over them
-# ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/deployment-best-practices.html)). That
-# takes two instances or more: the single one of this lesson is in one zone, and if it fails, nobody
-# answers. If programs in the same network are to call the endpoint without the internet, the
-# network also needs an interface endpoint for `sagemaker.runtime`; this lesson creates none.
-#
-# `deploy()` alone would wait until the endpoint answers, but it polls only every 30 seconds, as
-# `fit()` does. With `wait=False` it returns at once, and the waiter polls every 2 seconds.
-
-# %%
-try:
-    network = vpc.network(session, serving=True) if in_vpc else None
-except vpc.NoNetwork:
-    network = None
-    print("No network stack: the endpoint's instances are in a network of SageMaker's own.")
-where = network and {
-    "Subnets": network["subnets"],
-    "SecurityGroupIds": network["security_group_ids"],
-}
-began = time.time()
-predictor = estimator.deploy(
-    initial_instance_count=1, instance_type=serving_type, vpc_config_override=where, wait=False
-)
-waiter = session.client("sagemaker").get_waiter("endpoint_in_service")
-waiter.wait(EndpointName=predictor.endpoint_name, WaiterConfig={"Delay": 2, "MaxAttempts": 900})
-deploy_seconds = time.time() - began
-
-# %% [markdown]
-# When was each object made? SageMaker keeps the times:
-
-# %%
-sagemaker = session.client("sagemaker")
-endpoint = sagemaker.describe_endpoint(EndpointName=predictor.endpoint_name)
-configuration = sagemaker.describe_endpoint_config(
-    EndpointConfigName=endpoint["EndpointConfigName"]
-)
-model_name = configuration["ProductionVariants"][0]["ModelName"]
-model = sagemaker.describe_model(ModelName=model_name)
-made = {
-    "model": model["CreationTime"],
-    "endpoint configuration": configuration["CreationTime"],
-    "endpoint": endpoint["CreationTime"],
-}
-made = {name: at.timestamp() - began for name, at in made.items()}
-in_service = endpoint["LastModifiedTime"].timestamp() - began
-waiting = (in_service - made["endpoint"]) / in_service
-print(f"{endpoint['EndpointStatus']} after {in_service:.1f} s")
-print(f"{waiting:.0%} of that time passed after the endpoint was created, until it was in service")
-
-# %% jupyter={"source_hidden": true} tags=["figure"]
-end, title = 1.25 * in_service, "What deploy() made, in order"
-story = ", then ".join(f"{name} at {at:.1f} s" for name, at in made.items())
-alt = (
-    f"{title}: {story}. The endpoint is in service at {in_service:.1f} s; only then does it answer."
-)
-with plots.canvas(title, "seconds after deploy() was called", size=(7, 2.4), alt=alt) as axes:
-    for row, (name, at) in enumerate(made.items()):
-        billed = name == "endpoint"
-        first = in_service if billed else at
-        if billed:
-            axes.barh(row, in_service - at, left=at, color="white", edgecolor="black", hatch="//")
-            box = {"facecolor": "white", "edgecolor": "none", "pad": 2}
-            middle = {"ha": "center", "va": "center", "fontsize": 8, "bbox": box}
-            axes.text((at + in_service) / 2, row, "Creating", **middle)
-        axes.barh(row, end - first, left=first, color=plots.COLOURS[1 if billed else 4])
-        text = "in service, billed" if billed else "free"
-        axes.text((first + end) / 2, row, text, ha="center", va="center", fontsize=8)
-    axes.set_yticks(range(3), [f"{row + 1} {name}" for row, name in enumerate(made)])
-    axes.set(xlim=(0, end), ylim=(2.5, -0.5))
-    axes.grid(axis="y", visible=False)
-
-# %% jupyter={"source_hidden": true} tags=["results"]
-assert endpoint["EndpointStatus"] == "InService", endpoint.get("FailureReason")
-assert list(made.values()) == sorted(made.values()), f"deploy() made them in this order: {made}"
-workshop.save_results(
-    status=endpoint["EndpointStatus"], deploy_seconds=deploy_seconds, deploy_order=list(made)
-)
-
-# %% [markdown]
-# The hatched part is the wait for the third object. In a local run, a process on this machine loads
-# the model meanwhile. On AWS an instance has to start and fetch the container image first, which
-# takes minutes.
-#
-# ## Send it images
-#
-# A request is a POST with JSON in it. `predict` writes the JSON, signs the request with your
-# credentials and reads the answer. `instances` is a list with one entry per image.
-
-# %%
-with np.load(next((workshop.DATA / "digits" / "test").glob("*.npz"))) as file:
-    images, labels = file["images"], file["labels"]
-answer = predictor.predict({"instances": images[:2].tolist()})
-print({name: np.round(value, 2).tolist() for name, value in answer.items()})
-
-# %% [markdown]
-# You get ten probabilities for each image. Are they the model's own? The next cell sends all 360
-# test images in one request. Then it loads the same SavedModel without any server and compares.
-
-# %%
-answer = predictor.predict({"instances": images.tolist()})
-probabilities = np.array(answer["predictions"])
+probabilities = np.array(predictor.predict(many)["predictions"])
 direct = inference.infer(result.model, images, session)
 difference = float(np.abs(probabilities - direct).max())
 print(f"{len(probabilities)} answers; largest difference from the model itself: {difference:.1e}")
@@ -265,19 +345,42 @@ assert difference < 1e-6, "The endpoint serves another model than the job left."
 workshop.save_results(difference=difference)
 
 # %% [markdown]
-# ## Five request formats
+# Behind an accuracy there are images: a label may be wrong, a digit cut off. **Predict, then run.**
+
+# %%
+guess = workshop.guess(wrong="How many of the 360 test images does the model get wrong?")
+
+# %%
+predicted = probabilities.argmax(axis=1)
+wrong = np.flatnonzero(predicted != labels)
+sure = probabilities[wrong].max(axis=1)
+wrong = wrong[np.argsort(-sure)]  # the surest first
+accuracy, logged = 1 - len(wrong) / len(labels), result.metrics["test_accuracy"]
+same = abs(accuracy - logged) < 1e-6
+print(f"Accuracy as served {accuracy:.4f}, in the job's log {logged:.4f}. Equal: {same}.")
+plots.images(
+    images[wrong][:12],
+    [f"{labels[n]}, read as {predicted[n]}\n{probabilities[n].max():.0%} sure" for n in wrong[:12]],
+    f"Wrong, and up to {sure.max(initial=0):.0%} sure: {len(wrong)} of {len(labels)} images",
+)
+guess.compare(wrong=len(wrong))
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert same, "Not the model whose accuracy the job logged."
+workshop.save_results(wrong=len(wrong), accuracy=accuracy)
+
+# %% [markdown]
+# A model can be nearly 100 % sure and wrong: training makes the probabilities of the right answers
+# large. It doesn't make them *calibrated*, that is, right as often as they say ([Guo and others,
+# 2017](https://arxiv.org/abs/1706.04599)). If a served model is worse than its log says, training
+# and serving differ somewhere; look at the preprocessing first.
 #
-# TensorFlow's server knows five formats:
+# ## Request formats, and their limits
 #
-# - **`instances`**: JSON with an entry per image, as above.
-# - **`inputs`**: JSON with one array per input of the model.
-# - **Simplified JSON**: just the list, without a name around it.
-# - **JSON lines**: one image in each line, so that programs can cut and join files of requests.
-# - **CSV**: a row of numbers per image, for models whose input is flat.
-#
-# The next cell sends the same five images in each of the first four formats. It uses AWS's plain
-# client, because that takes any text. The table has the size of each request, and how far its
-# answers are from those above.
+# TensorFlow's server knows several formats. `instances`, as above, is JSON with an entry for each
+# image. **JSON lines** have an image in each line, so that programs can cut and join files. **CSV**
+# has a row of numbers for each image. The next cell sends five images as JSON lines, with AWS's
+# plain client, which takes any text.
 
 # %%
 runtime = session.client("sagemaker-runtime")
@@ -291,33 +394,28 @@ def invoke(body: str, content_type: str) -> dict:
     return json.loads(reply["Body"].read())
 
 
-five = images[:5].tolist()
-lines = "\n".join(json.dumps({"images": image}) for image in five)
-forms = {
-    "instances": (json.dumps({"instances": five}), "application/json"),
-    "inputs": (json.dumps({"inputs": five}), "application/json"),
-    "simplified JSON": (json.dumps(five), "application/json"),
-    "JSON lines": (lines, "application/jsonlines"),
-}
-# An answer is a dictionary with one entry: the probabilities.
-answers = {name: next(iter(invoke(*form).values())) for name, form in forms.items()}
-sizes = pd.Series({name: len(body) for name, (body, _) in forms.items()}, name="bytes")
-off = {name: np.abs(np.array(answer) - probabilities[:5]).max() for name, answer in answers.items()}
-sizes.to_frame().assign(**{"largest difference": pd.Series(off).round(6)})
+lines = "\n".join(json.dumps({"images": image.tolist()}) for image in images)
+five = "\n".join(lines.splitlines()[:5])
+answer = np.array(invoke(five, "application/jsonlines")["predictions"])
+off = np.abs(answer - probabilities[:5]).max()
+print(f"JSON lines: {len(answer)} answers, at most {off:.0e} from those above")
+
+body = runtime.meta.service_model.operation_model("InvokeEndpoint").input_shape.members["Body"]
+limit = body.metadata["max"]
+fit = limit * 5 // len(five)
+print(f"A request may have {limit:,} bytes: {fit:,} images of {images[0].nbytes} pixels in JSON.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-for name, answer in answers.items():
-    assert np.allclose(answer, probabilities[:5], atol=1e-6), f"{name} got a different answer."
-workshop.save_results(forms=list(answers), bytes_of_five=len(forms["instances"][0]))
+assert off < 1e-6, f"JSON lines got different answers: {off}"
+workshop.save_results(forms=["instances", "JSON lines"], body_limit=limit, images_that_fit=fit)
 
 # %% [markdown]
-# JSON is easy to read, and large: these five images are 320 bytes of pixels. A request may have 6
-# MiB (6,291,456 bytes, says the API's description in boto3), and the model has [60
+# That limit is in the API's description, which boto3 brings along. The model has [60
 # seconds](https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html)
-# to answer it. What is larger or slower is a case for a batch transform, below.
+# to answer (botocore 1.44.5, read in November 2026). What is larger or slower is a case for a batch
+# transform, below.
 #
-# And CSV? A row is flat: 64 numbers. This model wants 8 x 8 x 1, so the server refuses it. You get
-# a status and a reason:
+# CSV is flat, 64 numbers in a row. This model wants 8 x 8 x 1, so the server refuses it:
 
 # %%
 rows = "\n".join(",".join(map(str, image.ravel())) for image in images)
@@ -331,8 +429,8 @@ except runtime.exceptions.ModelError as error:
 workshop.save_results(refused=refused)
 
 # %% [markdown]
-# For a format of your own you write **handlers**: functions in a file `inference.py`, which travels
-# in `model.tar.gz`. TensorFlow's server calls two of them: `input_handler` turns the request into
+# For a format of your own you write **handlers**, in a file `inference.py` that travels in
+# `model.tar.gz`. TensorFlow's server calls two of them: `input_handler` turns the request into
 # TensorFlow Serving's JSON, and `output_handler` turns the answer into what your clients want.
 # These two accept CSV and answer with a digit. They run below, under *Later*.
 
@@ -343,157 +441,11 @@ display(workshop.show_function("demos/serve_csv/inference.py", "input_handler"))
 workshop.show_function("demos/serve_csv/inference.py", "output_handler")
 
 # %% [markdown]
-# PyTorch has no server for a saved function; there handlers do everything. `model_fn` loads the
-# model. `input_fn`, `predict_fn` and `output_fn` lead from the request to the answer, and these
-# three have defaults. See `scripts/train/inference.py`, which serves the models of
-# `train_torch.py`.
-#
-# ## What the model gets wrong
-#
-# Accuracy is a single number. Always look at the images behind it: a label may be wrong, a digit
-# cut off, one class mistaken for another. **Predict, then run.**
-
-# %%
-guess = workshop.guess(wrong="How many of the 360 test images does the model get wrong?")
-
-# %%
-predicted = probabilities.argmax(axis=1)
-wrong = np.flatnonzero(predicted != labels)
-print(f"{len(wrong)} of {len(labels)} wrong: accuracy {1 - len(wrong) / len(labels):.1%}")
-plots.images(
-    images[wrong][:12],
-    [f"{labels[n]}, read as {predicted[n]}\n{probabilities[n].max():.0%} sure" for n in wrong[:12]],
-    "Test images that the model gets wrong",
-)
-guess.compare(wrong=len(wrong))
-
-# %%
-accuracy = 1 - len(wrong) / len(labels)
-logged = result.metrics["test_accuracy"]
-same = abs(accuracy - logged) < 1e-6
-print(f"Served: {accuracy:.4f}. In the job's log: {logged:.4f}. Equal: {same}.")
-
-# %% jupyter={"source_hidden": true} tags=["results"]
-assert same, "Not the model whose accuracy the job logged."
-workshop.save_results(wrong=len(wrong), accuracy=accuracy)
-
-# %% [markdown]
-# Look at how sure the model was of its wrong answers, too. It can be nearly 100 % sure and wrong:
-# training makes the probabilities of the right answers large, and doesn't make them *calibrated*,
-# that is, right as often as they say ([Guo and others, 2017](https://arxiv.org/abs/1706.04599)).
-#
-# If a served model is worse than its log says, training and serving differ somewhere. Look at the
-# preprocessing first.
-#
-# ## How long an answer takes
-#
-# A mean hides what users notice: the slow answers. So report two numbers. Half of the answers take
-# longer than the **median**. One answer in a hundred takes longer than the **99th percentile**. It
-# rests on few answers, on three of 300, so the cell below measures three times and prints the
-# range.
-#
-# First one client sends one image per request, one request after the other. Then eight clients do
-# so at the same time. The endpoint has one instance, so their requests queue. **Predict, then
-# run.**
-
-# %%
-guess = workshop.guess(
-    median="One client: how many milliseconds does the median answer take?",
-    busy="Eight clients at once: how many milliseconds does the median answer take?",
-    slowest="Eight clients at once, the 99th percentile: how many milliseconds?",
-)
-
-# %%
-from concurrent.futures import ThreadPoolExecutor
-
-body = {"instances": images[:1].tolist()}
-
-
-def milliseconds(_) -> float:
-    """How long one request takes, as its client sees it."""
-    began = time.perf_counter()
-    predictor.predict(body)
-    return 1000 * (time.perf_counter() - began)
-
-
-took, tails = {}, {}
-for clients in (1, 8):
-    with ThreadPoolExecutor(clients) as pool:
-        rounds = [list(pool.map(milliseconds, range(requests))) for _ in range(3)]
-    name = f"{clients} client{'s' * (clients > 1)}"
-    took[name] = np.sort(np.concatenate(rounds))
-    tails[name] = [np.percentile(times, 99) for times in rounds]
-latency = pd.DataFrame(
-    {name: np.percentile(values, [50, 99]) for name, values in took.items()},
-    index=["median", "99th percentile"],
-).T
-latency["of three rounds"] = [f"{min(t):.1f} to {max(t):.1f}" for t in tails.values()]
-latency.round(1).rename_axis("milliseconds")
-
-# %% [markdown]
-# The curves below have all answers. A curve's height at 5 ms, for example, is the share of answers
-# that took at most 5 ms.
-
-# %%
-title, y = "Requests that queue take longer", "share of answers within that time"
-with plots.canvas(title, "milliseconds", y) as axes:
-    for number, (name, values) in enumerate(took.items()):
-        share = np.arange(1, len(values) + 1) / len(values)
-        axes.plot(values, share, color=plots.COLOURS[number], label=name)
-        for at, style in (("median", "--"), ("99th percentile", ":")):
-            axes.axvline(latency.loc[name, at], linestyle=style, color=plots.COLOURS[number])
-    axes.set(xlim=(0, None), ylim=(0, 1.02))
-    axes.set_xlabel("milliseconds (dashed: median, dotted: 99th percentile)")
-    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
-median, (busy, slowest) = latency["median"].iloc[0], latency.iloc[1, :2]
-guess.compare(median=median, busy=busy, slowest=slowest)
-
-# %% jupyter={"source_hidden": true} tags=["results"]
-workshop.save_results(median_ms=median, busy_ms=busy, slowest_ms=slowest)
-
-# %% [markdown]
-# The model has no more to compute than before; a request waits for those that came first. (In a
-# local run the clients also take this machine's cores from the server.) So measure latency with as
-# many clients as you expect. More instances shorten the queue.
-#
-# You timed the round trip: signing, HTTP, JSON, and the model. Part of that time is the same for a
-# request with one image and for one with many. To see how much, one client sends 360 images in one
-# request; divide its time by 360. **Predict** the result first.
-
-# %%
-fewer = workshop.guess(factor="One request with 360 images: how many times faster is it per image?")
-
-# %%
-body = {"instances": images.tolist()}
-together = [milliseconds(None) / len(images) for _ in range(20)]
-each = float(np.median(together))
-low, high = np.percentile(together, [25, 75])
-print(f"alone {median:.2f} ms an image, 360 at once {each:.2f} ms")
-print(f"(the middle half of 20 requests: {low:.2f} to {high:.2f} ms)")
-print(f"{median / high:.1f} to {median / low:.1f} times faster")
-fewer.compare(factor=median / each)
-
-# %% jupyter={"source_hidden": true} tags=["results"]
-workshop.save_results(ms_each_of_360=each, per_image_factor=median / each)
-
-# %% [markdown]
-# The difference is the part that each request costs, whatever is in it. Clients that can wait
-# should send several images at once.
-#
-# > **Beyond this lesson.** An endpoint for users has two instances or more, and
-# > [autoscaling](https://docs.aws.amazon.com/sagemaker/latest/dg/endpoint-auto-scaling.html) adds
-# > some when it is busy. If requests are rare, a
-# > [serverless](https://docs.aws.amazon.com/sagemaker/latest/dg/serverless-endpoints.html) endpoint
-# > is billed for the time in which it computes, and an
-# > [asynchronous](https://docs.aws.amazon.com/sagemaker/latest/dg/async-inference.html) one can
-# > scale down to no instance. CloudWatch has the model's part of the latency as `ModelLatency`, and
-# > SageMaker's as `OverheadLatency`.
-#
 # ## Delete the endpoint
 #
-# Nothing below needs the endpoint, and on AWS it costs money until it is deleted. So delete it
-# **now**, not at the end of a lesson that you may not reach. The model goes first, because the SDK
-# asks the endpoint which model it has.
+# Nothing below needs the endpoint. So delete it **now**, not at the end of a lesson that you may
+# not reach. (The model goes first, because the SDK asks the endpoint which model it has.) If a cell
+# above fails, run this one at once.
 
 # %%
 predictor.delete_model()
@@ -511,22 +463,16 @@ assert not left, f"Still there, and billed: {left}"
 workshop.save_results(endpoints_left=len(left))
 
 # %% [markdown]
-# If a cell fails when you run this lesson, the endpoint still exists: run the cell above at once.
-# [Lesson 99](99_clean_up.ipynb) finds it, too.
-#
 # ## A whole file: batch transform
 #
-# If you have all the inputs already, you don't need an endpoint. A **batch transform** is a job: it
+# If you already have all the inputs, you don't need an endpoint. A **batch transform** is a job: it
 # starts instances, sends the records of a file to the model, writes the answers to S3 and releases
-# the instances. Nothing is left running.
-#
-# The next cell uploads the test images in two files, as JSON lines and as CSV, and describes the
-# transform. A record is one line. `accept` is the format in which the server should answer;
-# `assemble_with="Line"` writes each answer on a line of its own.
+# the instances. Nothing is left running. The next cell uploads the test images in two files, as
+# JSON lines and as CSV; a record is one line. `accept` is the format of the answers;
+# `assemble_with="Line"` writes each on a line of its own.
 
 # %%
 folder = f"jobs/{session.job_prefix}questions"
-lines = "\n".join(json.dumps({"images": image.tolist()}) for image in images)
 for name, text in {"json/test.jsonl": lines, "csv/test.csv": rows}.items():
     session.client("s3").put_object(
         Bucket=session.bucket, Key=f"{folder}/{name}", Body=text.encode()
@@ -546,7 +492,7 @@ transformer = estimator.transformer(
 )
 
 # %% [markdown]
-# `split_type="Line"` splits the file at its line ends. `MultiRecord` puts as many lines into one
+# `split_type="Line"` splits the file at its line ends. `MultiRecord` puts as many lines into a
 # request as fit into `max_payload`, in MB. The answers come in the order of the inputs, in a file
 # with the same name and `.out` at its end.
 
@@ -585,10 +531,9 @@ workshop.save_results(batch_difference=batch_difference, batch_answers=len(batch
 # %% [markdown]
 # ## Later: serve the file in S3, with handlers
 #
-# You don't need the estimator. A `TensorFlowModel` serves any `model.tar.gz`, and it can add the
-# handlers from above to it. `deploy()` and `transformer()` are the same as the estimator's.
-#
-# This time each CSV row is a request of its own: `SingleRecord`.
+# You don't need the estimator. A `TensorFlowModel` serves any `model.tar.gz`, and adds the handlers
+# from above to it; its `deploy()` and `transformer()` are the estimator's. This time each CSV row
+# is a request: `SingleRecord`.
 
 # %%
 from sagemaker.tensorflow import TensorFlowModel
@@ -610,9 +555,7 @@ by_row = with_handlers.transformer(
 answered = transformed(by_row, "csv", "text/csv")
 
 # %% [markdown]
-# There is one answer per row, in the same order, so you can join answers to inputs by their
-# position. (`transform(join_source="Input", …)` makes SageMaker write each answer next to its
-# input. The emulator doesn't support that.)
+# There is one answer per row, in the same order, so you can join answers to inputs by position:
 
 # %%
 joined = pd.DataFrame(map(json.loads, answered)).assign(label=labels)
@@ -630,8 +573,9 @@ workshop.save_results(rows_joined=len(joined), by_handlers=float(joined["right"]
 #
 # In [exercises/08](exercises/08_serving.ipynb), each with a check:
 #
-# 1. *A file for batch transform* (6 minutes, easy): JSON lines from images.
-# 2. *A digit in place of ten numbers* (8 minutes, medium): what an `output_handler` answers.
+# 1. *Wrong, and sure of it* (5 minutes, easy): the mistakes to look at first.
+# 2. *A file for batch transform* (6 minutes, easy): JSON lines from images.
+# 3. *A digit in place of ten numbers* (8 minutes, medium): what an `output_handler` answers.
 #
 # ## Check yourself
 
@@ -641,19 +585,19 @@ workshop.quiz("08")
 # %% [markdown]
 # ## Summary
 #
+# - Measure the median and the 99th percentile, with their ranges, and with as many clients as you
+#   expect: requests queue.
 # - `deploy()` makes a model, an endpoint configuration and an endpoint. Only the endpoint costs
-#   money, and it does until you delete it.
+#   money, until you delete it.
 # - Preprocessing belongs in the model. Other request formats belong in handlers.
-# - Compare the endpoint's answers with the model's own, and look at the images it gets wrong.
-# - Report the median and the 99th percentile of the latency, not the mean, and with as many clients
-#   as you expect.
+# - Look at the images that the model gets wrong, the surest first.
 # - A batch transform answers a whole file and ends by itself.
 
 # %% [markdown]
 # ## Clean up
 #
-# The endpoint and the models are deleted; the job and the batch transforms have ended. S3 and the
-# logs still hold what they wrote; [lesson 99](99_clean_up.ipynb) finds it.
+# The endpoint and the models are deleted. S3 and the logs still hold what the jobs wrote; [lesson
+# 99](99_clean_up.ipynb) finds it.
 #
 # ## Next
 #

@@ -16,16 +16,16 @@
 #
 # **After this lesson you can**
 #
+# - measure how long a training step waits for its data, and shorten that;
 # - name the environment variable that a channel becomes;
 # - choose between `FullyReplicated` and `ShardedByS3Key`, and divide the data exactly once;
-# - say what streaming TFRecord files saves, and count their records without TensorFlow;
-# - notice scrambled pixels, which no error message reports;
-# - train from TFRecord files through a FastFile channel.
+# - read the records of a TFRecord file without TensorFlow, and say when to stream them;
+# - notice scrambled pixels, which no error message reports.
 #
-# **Before:** [lesson 01](01_data_parallelism.ipynb): ranks and shards.
-# [Lesson 05](05_horovod_on_training_instances.ipynb): a Horovod job.
+# **Before:** [lesson 01](01_data_parallelism.ipynb): ranks and shards. [Lesson
+# 05](05_horovod_on_training_instances.ipynb): a Horovod job.
 #
-# **Time:** 30 minutes, and 15 for the exercises. About one minute of it is computing.
+# **Time:** 40 minutes, and 25 for the exercises. About two minutes of it are computing.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
 # Nobody has run this lesson on AWS yet.
@@ -36,13 +36,12 @@
 # %% [markdown]
 # ## Set up
 #
-# - `cifar10`: the folder that holds `cifar-10-binary.tar.gz`, as a path or a URL (without the
-#   file's name). CIFAR-10 is a public data set of small colour pictures. If the parameter is empty,
-#   the lesson needs no download: it cuts pictures of the same size from two photographs that come
-#   with scikit-learn. Their ten labels say from which part of which photograph a picture was cut.
-# - `instance_type`: the instance type of both jobs. `epochs`, `learning_rate`: settings of the
-#   training, the second job.
-# - `max_run`: seconds after which SageMaker ends a job.
+# - `cifar10`: the folder that holds `cifar-10-binary.tar.gz`, as a path or a URL. If it is empty,
+#   the lesson cuts pictures of the same size from two photographs that come with scikit-learn; the
+#   label says from which part.
+# - `instance_type`: of both jobs. `epochs`, `learning_rate`: of the second.
+# - `rounds`: how often a measurement is repeated. `max_run`: seconds after which SageMaker ends a
+#   job.
 
 # %% tags=["parameters"]
 target = "local"
@@ -51,23 +50,29 @@ cifar10 = ""
 instance_type = "ml.c5.xlarge"
 epochs = 4
 learning_rate = 0.05
+rounds = 5
 max_run = 600
 
 # %%
+import json
 import statistics
 import struct
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from botocore.config import Config
 from IPython.display import display
 
 import data_prep
 import workshop
 from workshop import plots
 from workshop.launch import processes
+from workshop.measure import interleaved
 
 session = workshop.session(target=target, seat=seat)
 s3 = session.client("s3")
@@ -81,33 +86,107 @@ print(f"Two jobs: about {2 * cost.usd:.2f} USD on AWS, at most {2 * cost.most_us
 workshop.save_results(usd=2 * cost.usd, usd_at_most=2 * cost.most_usd)
 
 # %% [markdown]
-# ## A channel is a folder with a name
+# ## The result: how long a step waits for its data
 #
-# A **channel** is one input of a job: some objects in S3, and a name that you choose. On each
-# instance SageMaker puts the objects into a folder. The variable `SM_CHANNEL_` plus the name in
-# capitals tells the script where that folder is. `SM_CHANNELS` lists the names.
-#
-# So `fit()` and the script have to use the same name. The data sets of this kit have these folders
-# and files. (TFRecord is a file format, explained below.)
-#
-# | data set | pixels | folders | files |
-# |---|---|---|---|
-# | `data_prep.digits` | 8 x 8 | `training`, `test` | `.npz`, or TFRecord |
-# | `data_prep.mnist` | 28 x 28 | `training`, `test` | `.npz` |
-# | `data_prep.cifar10` | 32 x 32 x 3 | `train`, `validation`, `test` | TFRecord |
-#
-# All training scripts of this kit read `SM_CHANNEL_TRAINING` and `SM_CHANNEL_TEST`. The folder's
-# name doesn't matter, the channel's does: the last job of this lesson gives the folder `train` to
-# the channel `training`. A channel called `train` would set `SM_CHANNEL_TRAIN`, which no training
-# script here reads.
-#
-# You can also pass a bare address, without a name: `fit("s3://bucket/folder")`. **Predict** what
-# its channel is called. The cell after the guess builds the request and starts no job.
+# Here are 100 small pictures in S3, once in a file each and once all in one file. A `DataLoader`
+# fetches the small files where a batch of ten needs them: one by one in the training process, or in
+# two **workers**, processes that fetch the next batches while the model computes. The large file is
+# fetched whole before the first step.
+
+# %%
+some = data_prep.cifar10.sample_bytes()[: 100 * 3073]  # 1 byte of label, 3,072 of pixels
+records = [some[start : start + 3073] for start in range(0, len(some), 3073)]
+large = ["data/one-large/part-00000.bin"]
+small = [f"data/many-small/{number:05d}.bin" for number in range(len(records))]
+for key, body in zip(large + small, [some, *records], strict=True):
+    s3.put_object(Bucket=session.bucket, Key=key, Body=body)
+
+# %% [markdown]
+# In a local run, S3 is a program on this machine: a request crosses no network and takes less time
+# than on AWS. **Predict, then run.**
 
 # %%
 guess = workshop.guess(
-    name=("What is the channel called if you pass only an address?", ["training", "train", "data"])
+    single="100 files, one by one: what percent of a step is waiting?",
+    workers="100 files, two workers: what percent?",
 )
+
+# %%
+signing = session.boto_session.client("s3", config=Config(signature_version="s3v4"))
+
+
+def address(key: str) -> str:
+    """A URL with which a process without credentials may read an object for an hour."""
+    where = {"Bucket": session.bucket, "Key": key}
+    return signing.generate_presigned_url("get_object", Params=where, ExpiresIn=3600)
+
+
+with tempfile.TemporaryDirectory() as folder:
+    addresses = Path(folder) / "addresses.json"
+    addresses.write_text(json.dumps({"small": [*map(address, small)], "large": address(large[0])}))
+    script = [sys.executable, workshop.DEMOS / "wait_for_data.py", "--rounds", rounds, addresses]
+    waited = pd.DataFrame(processes.run_together(script, timeout=500))
+waited["share"] = waited["wait"] / (waited["wait"] + waited["compute"])
+share = waited.pivot(index="round", columns="way", values="share")
+step = 1000 * waited.groupby("way")[["wait", "compute"]].median()
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+names = ["one by one", "one by one again", "2 workers", "1 file"]
+shown = share[names].agg(["median", "min", "max"]).T
+title = f"Waiting for data: {shown.loc['one by one', 'median']:.0%} of a step with 100 files, "
+title += f"{shown.loc['1 file', 'median']:.0%} with one"
+alt = f"{title}. " + "; ".join(
+    f"{name}: {step.loc[name, 'wait']:.1f} ms waiting and {step.loc[name, 'compute']:.1f} computing"
+    for name in names
+)
+with plots.canvas(title, "milliseconds of a step, median of the rounds", alt=alt) as axes:
+    left = 0
+    for part, colour, hatch in (("compute", 4, ""), ("wait", 1, "//")):
+        look = {"color": plots.COLOURS[colour], "hatch": hatch, "edgecolor": "white"}
+        axes.barh(names, step.loc[names, part], left=left, label=part, **look)
+        left = step.loc[names, part]
+    for row, (name, (_, low, high)) in enumerate(shown.iterrows()):
+        text = f" waits {low:.0%} to {high:.0%}"
+        axes.text(step.loc[name].sum(), row, text, va="center", fontsize=8)
+    axes.set_xlim(0, 1.35 * step.sum(axis=1).max())
+    axes.invert_yaxis()
+    axes.grid(axis="y", visible=False)
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+
+# %%
+low, high = shown["min"], shown["max"]
+print(f"One by one, a step waits {low['one by one']:.0%} to {high['one by one']:.0%} of its time")
+print(f"(the same again: {low['one by one again']:.0%} to {high['one by one again']:.0%}).")
+print(f"With two workers it waits {low['2 workers']:.0%} to {high['2 workers']:.0%}, and takes")
+total = step.sum(axis=1)
+print(f"{total['2 workers']:.0f} ms in place of {total['one by one']:.0f}.")
+print(
+    f"From one file it waits {low['1 file']:.0%} to {high['1 file']:.0%}: {total['1 file']:.0f} ms."
+)
+medians = 100 * shown["median"]
+guess.compare(single=medians["one by one"], workers=medians["2 workers"])
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert high["1 file"] < low["one by one"], f"The requests must show: {shown}"
+workshop.save_results(waiting=shown.T.to_dict(), step_ms=step.T.to_dict())
+
+# %% [markdown]
+# **Why?** A step = compute + wait + exposed communication. One by one, each picture costs a
+# request, and the model waits for ten of them. Workers fetch while it computes, so only what takes
+# longer than computing shows. But they need cores of their own: where they have none, computing
+# becomes slower and the step hardly shorter. On a GPU, which computes faster, the same wait is a
+# larger part.
+#
+# ## A channel is a folder with a name
+#
+# A **channel** is one input of a job: some objects in S3, and a name that you choose. On each
+# instance SageMaker puts the objects into a folder, and the variable `SM_CHANNEL_` plus the name in
+# capitals tells the script where. So `fit()` and the script have to use the same name: a channel
+# called `train` sets `SM_CHANNEL_TRAIN`, and the training scripts of this kit read
+# `SM_CHANNEL_TRAINING` and `SM_CHANNEL_TEST`.
+#
+# If you pass an address without a name, `fit("s3://bucket/folder")`, SageMaker's SDK chooses the
+# name. The next cell builds such a request, without starting a job:
 
 # %%
 from sagemaker.pytorch import PyTorch
@@ -127,16 +206,13 @@ bare = PyTorch(
 bare.fit(f"{data}/digits/training", wait=False)
 (made,) = preview.requests[-1]["InputDataConfig"]
 print(made["ChannelName"], made["DataSource"]["S3DataSource"]["S3DataDistributionType"])
-guess.compare(name=made["ChannelName"])
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(bare_channel=made["ChannelName"])
 
 # %% [markdown]
-# The printed line has the channel's name, and how its files are distributed, which comes next. With
-# a bare address there is no channel for test data, and `SM_CHANNEL_TEST` isn't set. A script then
-# has to stop, or to keep some of the training data for the test. If it tests on the training folder
-# instead, it measures accuracy on the data that it trained on.
+# There is no channel for test data then, and `SM_CHANNEL_TEST` isn't set. A script that tests on
+# the training folder instead measures accuracy on the data that it trained on.
 #
 # ## Which files an instance gets
 #
@@ -148,13 +224,11 @@ workshop.save_results(bare_channel=made["ChannelName"])
 #   get nothing, and you pay for them
 #   ([AWS](https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_S3DataSource.html)).
 #
-# The job below has two instances and a channel of each kind. Its script only prints what it finds.
-# The training images are in four files, the test images in one. **Predict, then run.**
+# The job below has two instances, four training files (sharded) and a test file (replicated). Its
+# script only prints what it finds. **Predict, then run.**
 
 # %%
 guess = workshop.guess(
-    sharded="How many training files does each instance get (ShardedByS3Key)?",
-    whole="How many test files does each instance get (FullyReplicated)?",
     ranks=("Which world_size will SageMaker tell each process?", ["2", "1", "not told"]),
 )
 
@@ -179,42 +253,14 @@ result = workshop.follow(estimator)
 
 # %%
 seen = result.table("channel").sort_values(["channel", "host"], ignore_index=True)
+guess.compare(ranks=str(seen["world_size"].iloc[0]))
 seen[["channel", "variable", "host", "files", "images", "world_size"]]
 
-# %%
-counts = seen.assign(number=seen["files"].map(len)).groupby("channel")["number"].max()
-guess.compare(
-    sharded=counts["training"], whole=counts["test"], ranks=str(seen["world_size"].iloc[0])
-)
-
-# %% jupyter={"source_hidden": true} tags=["figure"]
-hosts = sorted(seen["host"].unique())
-by_channel = seen.explode("files").groupby("channel")["files"].unique()
-files = [(c, f) for c in ("training", "test") for f in sorted(by_channel[c])]
-has = {(row.host, row.channel, f) for row in seen.itertuples() for f in row.files}
-title = "Which instance got which file"
-contents = [f"{h}: " + ", ".join(f"{c} {f}" for c, f in files if (h, c, f) in has) for h in hosts]
-with plots.canvas(
-    title, "file", "instance", size=(7, 2.3), alt=f"{title}. {'; '.join(contents)}."
-) as axes:
-    for x, (channel, name) in enumerate(files):
-        for y, host in enumerate(hosts):
-            there = (host, channel, name) in has
-            look = {"color": plots.COLOURS[4]} if there else {"color": "white", "ec": "grey"}
-            axes.barh(y, 0.9, left=x - 0.45, height=0.8, **look)
-            axes.text(x, y, "has it" if there else "–", ha="center", va="center", fontsize=8)
-    names = [f"{channel}\n{name.split('.')[0]}" for channel, name in files]
-    axes.set_xticks(range(len(files)), names, fontsize=8)
-    axes.set_yticks(range(len(hosts)), hosts)
-    axes.invert_yaxis()
-    axes.grid(visible=False)
-
 # %% [markdown]
-# Look at `world_size`. Each instance has a list of the hosts (`SM_HOSTS`), but nothing gave these
-# two processes a rank: the estimator has `instance_count=2` and no `distribution` of its own. (That
-# of a `TrainingInput` is something else; it only places files.) A training script that was started
-# like this would train two models, and you would pay for both. **Instances don't make a training
-# distributed. The launcher and the script do.**
+# Nothing gave these two processes a rank: the estimator has `instance_count=2` and no
+# `distribution` of its own. (That of a `TrainingInput` only places files.) A training script that
+# was started like this would train two models. **Instances don't make a training distributed. The
+# launcher and the script do.**
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 channel_files = seen[seen["channel"] == "training"]["files"]
@@ -231,11 +277,9 @@ workshop.save_results(
 # %% [markdown]
 # ## Divide the data once
 #
-# The images have to be divided among the ranks, by the channel or by the script. That makes four
-# combinations: neither divides, one of them, or both. For two instances with one rank each, the
-# cell below counts how often each of the 1,437 training images is read in an epoch.
-#
-# **Predict:** what share of the images is never read if both the channel and the script divide?
+# The channel can divide the images, or the script, or both, or nobody. For two instances with one
+# rank each, the cell below counts how often each of the 1,437 training images is read in an epoch.
+# **Predict, then run.**
 
 # %%
 guess = workshop.guess(never="Channel and script both divide: percent of the images never read?")
@@ -266,27 +310,6 @@ read = pd.DataFrame(
 guess.compare(never=read.loc["both divide", "never"])
 read.round(1).rename_axis("% of the images read")
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
-title = "If channel and script both divide, half of the images are never read"
-description = "; ".join(
-    f"{n}: {r['never']:.0f} % never, {r['once']:.0f} % once, {r['twice']:.0f} % twice"
-    for n, r in read.iterrows()
-)
-with plots.canvas(
-    title,
-    "% of the training images, read by two instances with a rank each",
-    size=(7, 2.6),
-    alt=f"{title}. {description}.",
-) as axes:
-    left = np.zeros(len(read))
-    for colour, hatch, name in ((6, "", "never"), (4, "", "once"), (1, "//", "twice")):
-        look = {"color": plots.COLOURS[colour], "hatch": hatch, "edgecolor": "white"}
-        axes.barh(list(read.index), read[name], left=left, label=name, **look)
-        left += read[name]
-    axes.invert_yaxis()
-    axes.grid(axis="y", visible=False)
-    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
-
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert read.loc["the script divides", "once"] == 100, "The script must read each image once."
 workshop.save_results(read=read.T.to_dict())
@@ -295,56 +318,32 @@ workshop.save_results(read=read.T.to_dict())
 # None of the four raises an error.
 #
 # - **Nobody divides**: every rank trains on everything, so an epoch on N ranks costs N times as
-#   much. It also happens in scripts that seem to divide. In [a published
+#   much. It also happens in scripts that seem to divide: in [a published
 #   one](https://towardsdatascience.com/smart-distributed-training-on-amazon-sagemaker-with-smd-part-2-c833e7139b5f)
-#   the call was `get_dataset(rank=dist.local_rank())` (`dist` was SMDDP's module), and
-#   `get_dataset` never used its `rank`. Nor would local_rank have been the right number there. All
-#   files were on every instance, and local_rank starts from 0 on each: ranks with the same
-#   local_rank would have read the same images, and some images nobody.
+#   the call was `get_dataset(rank=dist.local_rank())`, and `get_dataset` never used its `rank`.
 # - **Both divide**: an epoch looks fast, because half of the images are never read.
 #
-# A channel divides among *instances*, never among the ranks of one. So if an instance runs several
-# ranks, the script still has to divide the data, and which rank it needs depends on the channel:
+# A channel divides among *instances*, never among the ranks of one. So the script divides
 #
-# - `FullyReplicated`: divide all the data by rank, among `world_size` ranks;
-# - `ShardedByS3Key`: divide what is in the instance's own files by local_rank, among its
-#   `local_size` ranks.
+# - all the data by rank, among `world_size` ranks, if the channel is `FullyReplicated`;
+# - its instance's files by local_rank, among `local_size` ranks, if it is `ShardedByS3Key`.
 #
-# The scripts of this kit divide by rank, so their channels are `FullyReplicated`.
-# `ShardedByS3Key` saves disk space and download time with large data. But it divides files, not
-# images. If the files have different sizes, so do the parts: one rank runs out of batches first,
-# and the others wait for it in the all-reduce. The parts stay the same for the whole job: shuffling
-# mixes the images of one instance, never those of two. So if each class is in one file, no instance
-# ever sees all classes.
+# `ShardedByS3Key` saves disk space and download time. But it divides files, not images: if they
+# differ in size, one rank runs out of batches first, and the others wait for it in the all-reduce.
+# And the parts stay the same for the whole job: if each class is in one file, no instance ever sees
+# all classes.
 #
 # ## Many small files, or few large ones
 #
-# Each object in S3 needs a request of its own. So 100 small pictures cost 100 requests, and one
-# file that holds them all costs one. The lesson stores the same 100 pictures both ways and fetches
-# them three times: the small files one after the other, as a loop over files does, and ten at a
-# time, as SageMaker and boto3's file transfers may. In a local run, S3 is a program on this
-# machine: its requests cross no network, and each takes less time than on AWS. **Predict, then
-# run.**
+# The next cell fetches the same 100 pictures without a model: the small files one after the other,
+# then ten at a time, as SageMaker and boto3's file transfers may, and the large file. **Predict,
+# then run.**
 
 # %%
 guess = workshop.guess(
-    factor="One file: how many times faster than 100 files, one after the other?",
-    pool="And than 100 files, ten at a time?",
+    factor="100 files, one after the other: how many times as long as one file?",
+    pool="And 100 files, ten at a time?",
 )
-
-# %%
-if cifar10:
-    pictures = data_prep.cifar10.prepare(workshop.DATA / "cifar10", cifar10, quiet=True)
-else:
-    pictures = data_prep.cifar10.prepare_sample(workshop.DATA / "cifar10-sample", quiet=True)
-data_prep.upload(pictures, f"{data}/{pictures.name}", client=s3)
-
-some = data_prep.cifar10.sample_bytes()[: 100 * 3073]  # 1 byte of label, 3,072 of pixels
-records = [some[start : start + 3073] for start in range(0, len(some), 3073)]
-large = [f"data/one-large/part-{0:05d}.bin"]
-small = [f"data/many-small/{number:05d}.bin" for number in range(len(records))]
-for key, body in zip(large + small, [some, *records], strict=True):
-    s3.put_object(Bucket=session.bucket, Key=key, Body=body)
 
 
 # %%
@@ -359,35 +358,50 @@ def seconds_to_fetch(keys: list[str], at_a_time: int) -> float:
         return time.perf_counter() - began
 
 
-ways = {"100 files": (small, 1), "100 files, ten at a time": (small, 10), "1 file": (large, 1)}
-timed = {name: [seconds_to_fetch(*way) for _ in range(3)] for name, way in ways.items()}
-fetch = pd.DataFrame(timed).T.agg(["median", "min", "max"], axis=1)
-factor, pool = (fetch["median"].iloc[:2] / fetch["median"].iloc[2]).round(1)
+# %%
+ways = {
+    "100 files": (small, 1),
+    "100 files again": (small, 1),
+    "100 files, ten at a time": (small, 10),
+    "1 file": (large, 1),
+}
+fetch = interleaved.interleave(lambda way: 1000 * seconds_to_fetch(*way), ways, repeats=rounds)
+factors = fetch["100 files"] / fetch["1 file"]  # a ratio for each round
+pools = fetch["100 files, ten at a time"] / fetch["1 file"]
+again = fetch["100 files again"] / fetch["100 files"]
+print(f"One after the other: {factors.min():.0f} to {factors.max():.0f} times one file's time")
+print(f"(the same twice: {again.min():.2f} to {again.max():.2f} times).")
+print(f"Ten at a time: {pools.min():.0f} to {pools.max():.0f} times.")
+factor, pool = factors.median(), pools.median()
 guess.compare(factor=factor, pool=pool)
-fetch.round(4).rename_axis("seconds")
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-spread = fetch.rename(columns={"min": "lowest", "max": "highest"})[["lowest", "highest"]]
+spread = interleaved.summary(fetch)
 plots.bar_chart(
-    1000 * fetch["median"],
-    "The same 100 pictures from S3: what costs time is the requests",
-    "milliseconds, median of 3 and range",
+    spread["median"],
+    f"One file is {factor:.0f} times as fast as 100, and {pool:.0f} times as fast as ten at a time",
+    f"milliseconds, median of {rounds} rounds and range",
     "{:,.0f} ms",
-    spread=1000 * spread,
+    spread=spread[["lowest", "highest"]],
 )
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-workshop.save_results(factor=factor, pool_factor=pool, fetch=fetch.T.to_dict())
+workshop.save_results(factor=factor, pool_factor=pool, fetch=spread.T.to_dict())
 
 # %% [markdown]
-# The bytes are the same; the requests are not. Most of the time is the fixed cost of a request, so
-# the first factor comes near the number of files. Several requests at a time hide a part of that
-# cost; here the server is one program, which limits how much. Any file with many records saves
-# requests, an `.npz` too. But an `.npz` array is loaded whole. **TFRecord** pays off when the data
-# doesn't fit into memory: it is a file of many records, which *can* be read one by one from front
-# to back. Its layout is simple. Each record has its length in 8 bytes, a checksum of the length in
-# 4, the data, and a checksum of the data in 4. So you can count the records of a file without
-# TensorFlow. (`"<Q"` stands for a whole number in 8 bytes, the lowest byte first.)
+# The bytes are the same; the requests are not. (Here a single program answers them all, which
+# limits what ten at a time can gain.) So put many pictures into a file. An `.npz` array is loaded
+# whole; a **TFRecord** file *can* be read record by record from front to back, which pays off when
+# the data doesn't fit into memory. Each record has its length in 8 bytes (`"<Q"`, the lowest byte
+# first), a checksum in 4, the data, and a checksum in 4. So you can count the records without
+# TensorFlow.
+
+# %%
+if cifar10:
+    pictures = data_prep.cifar10.prepare(workshop.DATA / "cifar10", cifar10, quiet=True)
+else:
+    pictures = data_prep.cifar10.prepare_sample(workshop.DATA / "cifar10-sample", quiet=True)
+uploaded = data_prep.upload(pictures, f"{data}/{pictures.name}", client=s3)
 
 
 # %%
@@ -410,15 +424,14 @@ assert min(lengths) > 32 * 32 * 3, "A record is smaller than its picture."
 workshop.save_results(tfrecord_records=len(lengths), tfrecord_bytes=statistics.median(lengths))
 
 # %% [markdown]
-# Each record holds two fields and their names: a picture of 3,072 bytes, in the order row, column,
-# colour, and a label.
+# Each record holds a picture of 3,072 bytes, in the order row, column, colour, its label, and the
+# names of both fields.
 #
 # ## The order of the pixels
 #
 # CIFAR-10's own files store a picture as 3 x 32 x 32: first all red values, then green, then blue.
 # A common mistake is to read them with `reshape([32, 32, 3])`. That gives the shape that the model
-# expects, so there is no error. Here is a photograph, stored as CIFAR-10 stores it and read both
-# ways:
+# expects, so there is no error. Here is a photograph, read both ways:
 
 # %%
 from sklearn.datasets import load_sample_image
@@ -431,14 +444,13 @@ scrambled = flat.reshape(32, 32, 3)
 plots.images(
     np.stack([correct, scrambled]),
     ["reshape(3, 32, 32)\n.transpose(1, 2, 0)", "reshape(32, 32, 3)"],
-    "The same bytes, read in two ways",
+    "Read wrongly: the right shape, and no error",
 )
 
 # %% [markdown]
-# Would you have noticed from the accuracy? The next cells train a simple linear classifier twice on
-# 2,000 pictures cut from the two photographs (whatever `cifar10` is): once with correct pixels,
-# once with scrambled ones. Each is tested on 500 other pictures that were read in the same way.
-# **Predict, then run.**
+# Would you have noticed from the accuracy? The next cells train a linear classifier on 2,000
+# pictures, once with correct pixels, once with scrambled ones, and test each on 500 others that
+# were read in the same way. **Predict, then run.**
 
 # %%
 guess = workshop.guess(
@@ -470,19 +482,15 @@ workshop.save_results(
 )
 
 # %% [markdown]
-# The wrong `reshape` moves each value to another place, but in every picture to the same one. A
-# linear model has a weight of its own for each input and doesn't know which pixels are neighbours:
-# the weights just move along. So it can't tell a scrambled picture from a correct one. A
-# convolution does use neighbours, but even if its accuracy is lower, you don't know what it should
-# have been. **Look at your inputs**, after the last step that changes them.
+# The wrong `reshape` moves each value to another place, the same one in every picture. A linear
+# model has a weight for each input and doesn't know which pixels are neighbours, so its weights
+# just move along. A convolution does use neighbours; but even if its accuracy is lower, you don't
+# know what it should have been. **Look at your inputs**, after the last step that changes them.
 #
 # ## Train from TFRecord files
 #
-# Now train on the pictures' TFRecord files, on two instances with Horovod. The script,
-# `train_tf_fit.py`, trains with Keras's `model.fit`. It loads `.npz` files whole, and streams
-# TFRecord files: it reads a record when it needs it. Here is how it opens them, and how it makes
-# batches of them. Each rank gets files of its own if their number is a multiple of the ranks, and
-# otherwise every `world_size`-th record:
+# `train_tf_fit.py` streams TFRecord files: it reads a record when it needs it. Each rank gets files
+# of its own if their number is a multiple of the ranks, and otherwise every `world_size`-th record:
 
 # %%
 display(workshop.show_function("train/train_tf_fit.py", "stream"))
@@ -490,14 +498,12 @@ workshop.show_function("train/train_tf_fit.py", "batches")
 
 # %% [markdown]
 # Before the first batch only a buffer is filled, the 10,000 records among which it shuffles. What
-# does that save? The next cell reads one epoch of batches both ways, each in a process of its own,
-# without a model: as the script does, and from arrays of all pictures. It reads the files as often
-# as 50,000 records need, so the folder may be small. **Predict, then run.**
+# does that save? The next cell reads 50,000 records both ways, without a model: as the script does,
+# and from arrays of all pictures. **Predict, then run.**
 
 # %%
 guess = workshop.guess(
     memory="Reading whole: how many times the memory of streaming?",
-    first="And how many times as long until the first batch?",
 )
 
 # %%
@@ -510,7 +516,7 @@ for how in ("stream", "whole"):
 reading = pd.DataFrame(reading).T
 shown = ["megabytes", "grown_megabytes", "seconds_to_first_batch", "seconds"]
 ratio = reading.loc["whole", shown] / reading.loc["stream", shown]
-guess.compare(memory=ratio["grown_megabytes"], first=ratio["seconds_to_first_batch"])
+guess.compare(memory=ratio["grown_megabytes"])
 reading[shown].rename(
     columns={"megabytes": "MB of files", "grown_megabytes": "MB of memory, at most"}
 )
@@ -521,23 +527,19 @@ workshop.save_results(streamed=ratio[shown].to_dict())
 
 # %% [markdown]
 # Streaming needs memory for the buffer, however large the files are; reading whole needs several
-# times their size. (The memory is what the process grew by after TensorFlow had started.)
+# times their size.
 #
 # Each channel of the job has `input_mode="FastFile"`: SageMaker streams a file from S3 while the
-# script reads it, so that training starts before everything has arrived. That works best with files
-# that are read from front to back, and the job starts sooner with few files than with many
-# ([AWS](https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_AlgorithmSpecification.html)):
-# TFRecord files, of many records each. (The emulator copies the files first; the script sees
+# script reads it. That works best with files that are read from front to back, and the job starts
+# sooner with few files than with many
+# ([AWS](https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_AlgorithmSpecification.html),
+# read in November 2026): files like these. (The emulator copies the files first; the script sees
 # the same folder.)
 #
-# > **Pipe mode** is FastFile's predecessor. The script reads a stream from a named pipe, in
-# > TensorFlow with `PipeModeDataset` from the package `sagemaker_tensorflow`. [Its
+# > **Pipe mode** is FastFile's predecessor: the script reads a named pipe, in TensorFlow with
+# > `sagemaker_tensorflow`. [Its
 # > page](https://github.com/aws/sagemaker-tensorflow-extensions#requirements) lists no TensorFlow
-# > after 2.14 (read in November 2026). With FastFile you read ordinary files and need none of it.
-#
-# `TrainingInput` is imported from `sagemaker.inputs`, as above. In older scripts you may find `from
-# sagemaker.session import TrainingInput`. It works only because that module happens to import the
-# class, so don't rely on it.
+# > after 2.14 (read in November 2026).
 
 # %%
 place = f"{data}/{pictures.name}"
@@ -547,20 +549,17 @@ from_s3 = {  # channel: folder
 }
 
 # %% [markdown]
-# Before the job starts, here are four more mistakes that raise no error, and how to avoid them:
+# Four more mistakes raise no error. The cells below show the first three:
 #
-# - **One pattern for everything.** `*.tfrecord` over one folder mixes training and test files. The
-#   accuracy is then measured on pictures that the model has trained on. Use two folders and two
-#   channels. The cell below shows by how much the linear classifier from above gains.
-# - **Files shuffled, records not.** Within a file the records keep their order: every picture meets
-#   the same neighbours in every epoch. Shuffle the records, too, through a buffer larger than a
-#   file, as `batches` does.
+# - **One pattern for everything.** `*.tfrecord` over one folder mixes training and test files, so
+#   the accuracy is measured on pictures that the model has trained on. Use two channels.
+# - **Files shuffled, records not.** Every picture meets the same neighbours in every epoch. Shuffle
+#   the records, too, through a buffer larger than a file, as `batches` does.
 # - **`repeat()` with `steps_per_epoch=100`.** What Keras then calls an epoch is 100 batches, and no
-#   pass through the data. A pass has as many steps as there are pictures, divided by the global
-#   batch; the script computes that.
+#   pass through the data.
 # - **A large global batch**, say 32,768, with the learning rate of a small one. Scale the rate,
-#   raise it slowly at the start (here with `warmup-steps`), and check the accuracy: the scaling
-#   rule has a limit, and such a batch may be beyond it ([lesson 01](01_data_parallelism.ipynb)).
+#   raise it slowly (here with `warmup-steps`), and check the accuracy ([lesson
+#   01](01_data_parallelism.ipynb)).
 
 # %%
 pixels = planes / 255
@@ -632,13 +631,8 @@ if trained:
     )
 
 # %% [markdown]
-# With an empty `cifar10`, the job's accuracy is about parts of two photographs, and says nothing
-# about CIFAR-10 itself.
-#
-# > **Does the GPU wait for data?** Read an epoch of batches without a model, as above. If that
-# > takes longer than an epoch of training computes, the data is late: read ahead (`prefetch` here,
-# > `DataLoader(num_workers=...)` in PyTorch), or divide the reading among more files. Other formats
-# > for many records in a file are WebDataset's tar files and Parquet; the same rules hold for them.
+# With an empty `cifar10` this accuracy says nothing about CIFAR-10. Other formats for many records
+# in a file are WebDataset's tar files and Parquet; the same rules hold for them.
 #
 # ## Exercises
 #
@@ -646,6 +640,7 @@ if trained:
 #
 # 1. *Bytes of a picture* (6 minutes, easy): read CIFAR-10's bytes in the correct order.
 # 2. *Every file exactly once* (9 minutes, medium): which files a rank reads, whoever divides.
+# 3. *Records of a file* (10 minutes, medium): read TFRecord, and notice a file that is cut off.
 #
 # ## Check yourself
 
@@ -655,19 +650,19 @@ workshop.quiz("09")
 # %% [markdown]
 # ## Summary
 #
-# - A channel `name` becomes the variable `SM_CHANNEL_NAME`. A bare address becomes `training`.
+# - A step = compute + wait + exposed communication. Waiting for data is mostly requests: put many
+#   records into one file, or fetch ahead with workers.
+# - A channel `name` becomes the variable `SM_CHANNEL_NAME`. An address alone becomes `training`.
 # - Divide the data once: by rank in the script, or by instance in the channel and then by
-#   local_rank in the script.
+#   local_rank.
 # - `instance_count=2` alone trains two models.
-# - Requests cost time: put many records into one file, or fetch several at a time.
 # - Stream what doesn't fit into memory, and shuffle its records, not only its files.
 # - Wrong data raises no error. Look at the inputs after the last step that changes them.
 
 # %% [markdown]
 # ## Clean up
 #
-# Both jobs have ended. Data, models and logs stay until you delete them: [lesson
-# 99](99_clean_up.ipynb).
+# Data, models and logs stay until you delete them: [lesson 99](99_clean_up.ipynb).
 #
 # ## Next
 #

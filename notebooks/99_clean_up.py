@@ -17,18 +17,17 @@
 # **After this lesson you can**
 #
 # - say what costs money even when nobody uses it, and how much;
-# - list everything that your seat has in an account before you delete any of it;
-# - delete it, look again, and prove that nothing is left;
-# - tell your own things from other people's, whatever they are called.
+# - list what a seat has in an account before you delete any of it, and prove that nothing is left;
+# - tell your own things from other people's, whatever they are called;
+# - delete things in an order that an interruption can't spoil.
 #
 # **Before:** [lesson 00](00_setup.ipynb): stacks, bucket, job.
 #
 # **Time:** 15 minutes, and 13 for the exercises.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
-# Nobody has run this lesson on AWS yet.
-# On AWS run it with your own credentials, not on the course's notebook instance, whose role isn't
-# allowed to create or delete stacks.
+# Nobody has run this lesson on AWS yet. There, run it with your own credentials: the course's
+# notebook instance may neither create nor delete stacks.
 #
 # **Cost on AWS:** about 0.02 USD: one `ml.c5.xlarge` for 5 minutes (us-east-1, price list of
 # 2026-09-27), to have something to delete. Locally nothing.
@@ -37,8 +36,8 @@
 # ## Set up
 #
 # - `seat`: your seat, as in the other lessons.
-# - `delete`: if `True`, the section *Your own seat* deletes everything that **your seat** has; by
-#   default that section only lists it. Set it to `True` when you have finished the course.
+# - `delete`: `True` deletes everything that **your seat** has, in the section *Your own seat*. Set
+#   it when you have finished the course.
 # - `max_run`: seconds after which SageMaker ends the job of this lesson.
 
 # %% tags=["parameters"]
@@ -53,14 +52,14 @@ from IPython.display import display
 
 import workshop
 from data_prep import digits, upload
+from workshop import plots
 from workshop.account import cleanup, prices
 
 print(workshop.versions())
 
 # %% [markdown]
-# You will practise on a second seat, named after yours with 99 at its end. This lesson creates it,
-# fills it and deletes it. Until the section *Your own seat*, nothing that you made in other lessons
-# is touched.
+# You will practise on a second seat, named after yours with 99 at its end. Until the section *Your
+# own seat*, nothing that you made in other lessons is touched.
 
 # %%
 practice = f"{seat[:14]}99"
@@ -68,53 +67,70 @@ session = workshop.session(target=target, seat=practice)
 session
 
 # %% [markdown]
-# ## What costs money even when nobody uses it
+# ## The result: what costs money even when nobody uses it
 #
-# A training job ends, and its instances are released. Other things stay until somebody deletes
-# them. An **endpoint** is one or more instances that wait for requests to your model, day and
-# night. A **NAT gateway** connects a private network to the internet, and an **interface endpoint**
-# connects it to a single AWS service. Both belong to a network, not to a job. A **notebook
-# instance** is a machine with Jupyter: it costs money until you stop it, and its disk
-# (`notebook-volume`) until you delete it. A public IPv4 address is billed by the hour.
-#
-# **SageMaker Studio** is in neither the table nor this course's clean-up. A space of yours that
-# runs is an instance, billed until you stop it, and its disk until you delete the space. Canvas is
-# billed until you [log out](https://docs.aws.amazon.com/sagemaker/latest/dg/canvas-log-out.html).
-# Deleting a domain keeps its file system, unless you ask for
-# [`Delete`](https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_RetentionPolicy.html). If
-# you opened Studio, look there yourself.
-#
-# **Predict, then run.** The table below answers the first question. In it, `ecr` stands for
-# container images in AWS's registry, `logs` for log lines, and `s3` for objects in a bucket, 10 GB
-# of each. The second question is about a job that has ended. Its answer comes under *Look before
-# you delete*.
+# A job ends, and its instances are released. Other things are billed until somebody deletes them.
+# An **endpoint** is an instance that waits for requests. A **NAT gateway** connects a private
+# network to the internet, an **interface endpoint** connects it to one AWS service. A **notebook
+# instance** is a machine with Jupyter; its disk is `notebook-volume`. `ecr` stands for container
+# images, `logs` for log lines, `s3` for objects in a bucket: 10 GB of each. **Predict, then run.**
+# (The second answer comes under *Look before you delete*.)
 
 # %%
 leaves = ["objects in S3", "objects and a log", "objects, a log and its record"]
 services = list(prices.idle_table().index)  # every row of the table that you see next
 guess = workshop.guess(
-    dearest=("Which costs most in a month? (ecr, logs, s3: 10 GB each)", sorted(services)),
+    dearest=("Which costs most in a month?", sorted(services)),
     job=("What does a job that has ended leave behind?", leaves),
 )
 
 # %%
 idle = prices.idle_table()
+monthly = idle["USD a month"].sort_values(ascending=False)
+dearest = monthly.index[0]
+half = monthly.iloc[:2].sum() / monthly.sum()
+print(f"The dearest is {dearest}: {monthly.iloc[0]:.0f} USD a month, used or not.")
+print(f"All {len(monthly)} cost {monthly.sum():.0f} USD, the two dearest {half:.0%} of it.")
+print(f"10 GB in S3 cost {monthly['s3']:.2f} USD: what runs is expensive, not what lies there.")
+guess.compare(dearest=dearest)
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+title = f"{dearest} costs {monthly.iloc[0] / monthly['s3']:,.0f} times as much as 10 GB in S3"
+hourly = idle["USD"].str.contains("hour")
+alt = f"{title}. " + "; ".join(f"{name}: {usd:.2f} USD a month" for name, usd in monthly.items())
+with plots.canvas(title, "USD a month, us-east-1", size=(7, 3.4), alt=alt) as axes:
+    for by_hour, colour, hatch, label in ((True, 1, "//", "runs"), (False, 4, "", "lies there")):
+        bars = monthly.where(hourly == by_hour, 0)
+        look = {"color": plots.COLOURS[colour], "hatch": hatch, "edgecolor": "white"}
+        axes.barh(
+            monthly.index, bars, label=f"{label}: by the {'hour' if by_hour else 'GB'}", **look
+        )
+    for row, usd in enumerate(monthly):
+        axes.text(usd, row, f" {usd:,.2f}", va="center", fontsize=8)
+    axes.invert_yaxis()
+    axes.grid(axis="y", visible=False)
+    axes.legend(frameon=False, loc="lower right")
+
+# %%
 with pd.option_context("display.max_colwidth", None):
     display(idle)
 
 # %% [markdown]
-# These are list prices for us-east-1, each with its date; `workshop/account/prices.toml` names the
-# sources. Prices differ between regions and change. A month has 730 hours here.
+# List prices, each with its date; `workshop/account/prices.toml` names the sources. In December
+# 2022 somebody [reported](https://github.com/amazon-science/alexa-teacher-models/issues/5) a bill
+# of more than 2,000 USD after a tutorial; AWS's support had found the cost under "Hosting", as an
+# endpoint is billed.
 #
-# You pay whether you use the thing or not. In December 2022 somebody
-# [reported](https://github.com/amazon-science/alexa-teacher-models/issues/5) a bill of more than
-# 2,000 USD after a tutorial. They wrote that they hadn't used what it had set up, and that AWS's
-# support had found the cost under "Hosting", which is how an endpoint is billed. So look at what is
-# there, and delete it.
-
-# %%
-dearest = idle["USD a month"].idxmax()
-guess.compare(dearest=dearest)
+# **SageMaker Studio** is in neither the table nor this course's clean-up. If you opened it, list
+# what runs there: `aws sagemaker list-apps`. A space's app is an instance, billed until it is
+# [deleted](https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_DeleteApp.html); the space
+# keeps its disk until you
+# [delete](https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_DeleteSpace.html) it, too.
+# Canvas is billed until you [log
+# out](https://docs.aws.amazon.com/sagemaker/latest/dg/canvas-log-out.html). Deleting a domain keeps
+# its file system, unless you ask for
+# [`Delete`](https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_RetentionPolicy.html).
+# (Read in November 2026.)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert idle.loc["s3", "USD a month"] < 1, "Look at the price of S3 again."
@@ -147,11 +163,9 @@ estimator.fit({"training": f"{data}/training", "test": f"{data}/test"}, wait=Fal
 result = workshop.follow(estimator)
 
 # %% [markdown]
-# Next you register the model, as `deploy()` did in [lesson 08](08_serving.ipynb). The model gets
-# the two **tags** that everything in this course carries: `workshop` and `seat`.
-#
-# You also register one with a very similar name and no tags. Pretend that it belongs to a
-# colleague.
+# Next you register the model, with the two **tags** that everything in this course carries,
+# `workshop` and `seat`. You also register one with a very similar name and no tags. Pretend that it
+# belongs to a colleague.
 
 # %%
 api = session.client("sagemaker")
@@ -169,16 +183,15 @@ for name, tags in ((own_model, ours), (colleagues_model, [])):
 # %% [markdown]
 # ## Look before you delete
 #
-# `cleanup.find` looks for everything that a seat can have, and changes nothing. In a terminal it is
-# `workshop clean --dry-run`, with `--seat NAME` and `--target aws`.
+# `cleanup.find` looks for everything that a seat can have, and changes nothing. (At a shell:
+# `workshop clean --dry-run`, with `--seat NAME` and `--target aws`.)
 
 # %%
 resources = cleanup.find(session)
 resources.table()
 
 # %% [markdown]
-# One small job, what it needed, and the model that you registered: that is all of it. The objects
-# are the data, your packed code and the trained model. `not told` and `not known` mean that AWS
+# The objects are the data, your packed code and the trained model. `not told` and `not known`: AWS
 # doesn't report the size of a log stream; it is a few kilobytes. Stacks and models are not the
 # job's: you made them. The rest is what a job leaves:
 
@@ -194,9 +207,6 @@ kinds = {kind: int(count) for kind, count in resources.table()["how many"].items
 workshop.save_results(kinds=kinds, usd_per_month=resources.usd_per_month)
 
 # %% [markdown]
-# The course is built to leave cheap things only: jobs end by themselves, and the stacks that cost
-# money by the hour are made only if you name them.
-#
 # The table counts one model, yours. The search also found the colleague's, and says why it isn't in
 # the table:
 
@@ -206,25 +216,24 @@ for foreign in resources.foreign:
 
 # %% [markdown]
 # **A name proves nothing.** `workshop-a-b-storage` begins like the things of seat `a`, but may
-# belong to a seat called `a-b`. So only the tags count. Something that has the name but not the
-# tags is listed and kept.
+# belong to a seat called `a-b`. Only the tags count.
 #
-# Log streams can't have tags. A log stream is yours if the job that wrote it is yours, and only the
-# job's record says whose job it was. So the next section deletes the log first and the record after
-# it: **the proof of ownership goes last.**
+# Log streams can't have tags. A log stream is yours if its job is yours, and only the job's record
+# says that. So the log goes first and the record after it: **the proof of ownership goes last**,
+# and an interrupted clean-up can be finished.
 #
 # ## Delete, and look again
 #
-# The clean-up deletes running things first: they cost most, and they may still write something.
-# Then come the logs, and after them the records of the jobs. Objects go before the bucket's stack,
-# because CloudFormation can't delete a bucket that isn't empty.
+# Running things go first: they cost most, and may still write something. Then come the logs, the
+# records of the jobs, and objects before the bucket's stack, because CloudFormation can't delete a
+# bucket that isn't empty.
 
 # %%
 report = cleanup.clean(session)
 
 # %% [markdown]
-# One step is easily forgotten: after deleting, look again. Look at the account, not at a list of
-# what you meant to delete. Then report what is left, and why.
+# After deleting, look again: at the account, not at a list of what you meant to delete. Then report
+# what is left, and why.
 
 # %%
 for line in report.lines():
@@ -236,9 +245,8 @@ assert not report.refused, f"Refused: {report.refused}"
 workshop.save_results(done=len(report.done), left=report.left.count)
 
 # %% [markdown]
-# If a call is refused, for lack of a permission for instance, the clean-up deletes the rest and
-# names the call. You can always run it again: it starts from what is there, not from what the first
-# run did.
+# If a call is refused, the clean-up deletes the rest and names the call. You can always run it
+# again:
 
 # %%
 again = cleanup.clean(session)
@@ -251,7 +259,7 @@ assert again.done == [], "A second run found something: what still writes?"
 # %% [markdown]
 # ## What AWS keeps
 #
-# Some things you can't delete, and needn't:
+# Some things you can't delete, and needn't: they are free.
 #
 # - **CloudFormation** lists a deleted stack for 90 days
 #   ([ListStacks](https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ListStacks.html)).
@@ -259,9 +267,8 @@ assert again.done == [], "A second run found something: what still writes?"
 #   history](https://docs.aws.amazon.com/awscloudtrail/latest/userguide/view-cloudtrail-events.html)).
 # - The **bill** keeps its lines. Look at it two days later: it is the final proof.
 #
-# All three are free. The records of training jobs can be deleted: SageMaker has a call for them,
-# `DeleteTrainingJob`, and the clean-up used it. A record holds a job's metrics and its request, and
-# is free, too. If you want to compare jobs next year, keep the records.
+# Records of training jobs can be deleted, and the clean-up did it. They are free, too: to compare
+# jobs next year, keep them.
 
 # %%
 jobs = api.list_training_jobs(NameContains=session.job_prefix)["TrainingJobSummaries"]
@@ -274,8 +281,8 @@ workshop.save_results(jobs_left=len(jobs))
 # %% [markdown]
 # ## Your own seat
 #
-# Now the seat that you used in the other lessons. List first, as before. (On a published page the
-# list is that of the people who made the page, who start many more jobs than one reader does.)
+# Now the seat that you used in the other lessons. List first, as before. (On a published page it is
+# that of the people who made the page.)
 
 # %%
 seat_session = workshop.session(target=target, seat=seat)
@@ -313,10 +320,10 @@ workshop.quiz("99")
 # %% [markdown]
 # ## Summary
 #
-# - Jobs end. Endpoints, notebook instances and parts of a network cost money by the hour until you
-#   delete them, whether you use them or not.
+# - Jobs end. What runs, endpoints, notebook instances, Studio's apps and parts of a network, is
+#   billed until you delete it, used or not.
 # - Tags say whose a thing is. Names don't.
-# - Delete the proof of ownership last, so that an interrupted clean-up can be finished.
+# - Delete the proof of ownership last.
 # - A clean-up ends with a look at the account: either nothing is left, or it says what and why.
 
 # %%
@@ -328,8 +335,8 @@ assert cleanup.find(session).count == 0, "Something came back: which process is 
 # %% [markdown]
 # ## Clean up
 #
-# One thing is left that the clean-up rightly kept: the model without tags. In this lesson there is
-# no colleague, and you created that model yourself. So delete it by hand.
+# The clean-up rightly kept the model without tags. There is no colleague in this lesson, so delete
+# it by hand.
 
 # %%
 survivors = [model["ModelName"] for model in api.list_models()["Models"]]
@@ -342,8 +349,7 @@ assert colleagues_model in survivors, "The colleague's model is gone: that must 
 workshop.save_results(foreign_survived=colleagues_model in survivors)
 
 # %% [markdown]
-# The emulator keeps its state in one directory; `local-sagemaker status` prints its name.
-# `local-sagemaker stop --forget` ends the emulator and empties that directory, for every seat.
+# `local-sagemaker stop --forget` ends the emulator and deletes what it keeps, for every seat.
 #
 # ## Next
 #

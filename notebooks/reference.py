@@ -836,8 +836,9 @@ show_v3("parameter_server")
 # %% [markdown]
 # ## MirroredStrategy (TensorFlow)
 #
-# All GPUs of one machine, driven by one process. [Lesson 04](04_horovod_on_the_notebook.ipynb) runs
-# it. The file is that of MultiWorkerMirroredStrategy: without `TF_CONFIG` it takes this strategy.
+# All GPUs of one machine, driven by one process: a copy of the model (a replica) on each, no ranks.
+# `apply_gradients` *sums* over the devices, so the loss is divided by their number. The file is the
+# one of MultiWorkerMirroredStrategy: without `TF_CONFIG` it takes this strategy.
 #
 # On one machine:
 #

@@ -25,7 +25,7 @@ FIGURES = ROOT / "docs" / "site" / "figures"
 README = ROOT / "README.md"
 BEGIN, END = "<!-- made by `make figures` -->", "<!-- end of what `make figures` makes -->"
 IMAGE = re.compile(r'<img alt="([^"]*)" [^>]*src="data:image/png;base64,([^"]+)"')
-TAG, PICTURES = "readme", 2
+TAG, PICTURES = "readme", 3
 
 
 class NoFigures(Exception):
@@ -88,10 +88,10 @@ def replaced(text: str, record: dict) -> str:
 
 
 def section(record: dict) -> str:
-    """The README's part: the pictures, with date, commit and machine."""
-    pictures = [_linked(picture) for picture in record["pictures"]]
-    lines = ["", "| | |", "|---|---|"]
-    lines += [f"| {' | '.join(pictures[at : at + 2])} |" for at in range(0, len(pictures), 2)]
+    """The README's part: the first picture alone, the others in pairs; date, commit and machine."""
+    first, *others = [_linked(picture) for picture in record["pictures"]]
+    lines = ["", first, "", "| | |", "|---|---|"]
+    lines += [f"| {' | '.join(others[at : at + 2])} |" for at in range(0, len(others), 2)]
     lines += [
         "",
         f"Recorded on {record['date']} at commit {record['commit']}, on {record['machine']}.",
@@ -102,7 +102,7 @@ def section(record: dict) -> str:
 
 
 def _linked(picture: dict) -> str:
-    """A picture that leads to its lesson, as a cell of a table."""
+    """A picture that leads to its lesson; without what a table's cell could not hold."""
     alt = re.sub(r"[\[\]|]", " ", " ".join(picture["alt"].split()))
     return f"[![{alt}](docs/site/figures/{picture['file']})](notebooks/{picture['lesson']}.ipynb)"
 

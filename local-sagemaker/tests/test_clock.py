@@ -14,7 +14,7 @@ HOUR = 3600.0
 
 
 def make_record(tmp_path: Path) -> JobRecord:
-    return JobRecord.create(tmp_path / "job", request("a-job"), "arn", "us-east-1")
+    return JobRecord.create(tmp_path / "job", request("a-job"), arn="arn", region="us-east-1")
 
 
 def times(data: dict) -> list[float]:

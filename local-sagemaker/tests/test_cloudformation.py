@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 from moto_life import lives
-
-from local_sagemaker.moto_backend.patches import patch_cloudformation
 
 NETWORK = """
 Parameters:
@@ -62,7 +61,7 @@ ALWAYS = {"Bucket", "Vpc", "Subnet", "Routes", "SubnetRoutes", "Endpoint"}
 @pytest.fixture
 def life(tmp_path):
     """Lives of an emulator's moto, one after another."""
-    patch_cloudformation()
+    import_module("local_sagemaker.moto_backend.cloudformation")
     return lives(tmp_path)
 
 
@@ -172,7 +171,7 @@ def test_what_moto_lacks_is_filled_also_after_it_has_listed_what_it_has():
     """moto lists its models once in a process: an earlier stack must not hide the additions."""
     code = (
         "from moto.cloudformation import parsing; parsing.get_model_map()\n"
-        "from local_sagemaker.moto_backend.patches import patch_cloudformation as p; p()\n"
+        "import local_sagemaker.moto_backend.cloudformation\n"
         "assert 'AWS::EC2::SecurityGroupEgress' in parsing.get_model_map()"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -103,17 +103,17 @@ def test_a_range_reads_its_own_bytes_alone(store, monkeypatch):
 def test_an_upload_in_parts(store):
     upload = store.begin_upload("bucket", "big", {})
     for number, body in ((1, b"replaced"), (1, b"one"), (2, b"two"), (3, b"left out")):
-        store.put_part(upload.id, number, store.blobs.write([body]), "etag")
+        store.put_part(upload.key, number, store.blobs.write([body]), "etag")
     assert files(store) == [b"left out", b"one", b"two"]
-    chosen = [part.segments[0] for part in store.parts(upload.id)[:2]]
-    stored = store.put("bucket", "big", False, chosen, "etag-2", {}, upload=upload.id)
+    chosen = [part.segments[0] for part in store.parts(upload.key)[:2]]
+    stored = store.put("bucket", "big", False, chosen, "etag-2", {}, upload=upload.key)
     assert content(store, stored) == b"onetwo"
     assert files(store) == [b"one", b"two"]
-    assert store.upload(upload.id) is None
+    assert store.upload(upload.key) is None
     # One that is given up leaves nothing.
     upload = store.begin_upload("bucket", "other", {})
-    store.put_part(upload.id, 1, store.blobs.write([b"one"]), "etag")
-    store.end_upload(upload.id)
+    store.put_part(upload.key, 1, store.blobs.write([b"one"]), "etag")
+    store.end_upload(upload.key)
     assert (files(store), store.uploads("bucket")) == ([b"one", b"two"], [])
 
 
@@ -145,7 +145,7 @@ def test_another_format_and_a_damaged_index_are_refused(tmp_path):
     base = sqlite3.connect(tmp_path / "objects.sqlite")
     base.execute(f"PRAGMA user_version={FORMAT + 1}")
     base.close()
-    with pytest.raises(StoreError, match=r"has format 3.*local-sagemaker stop --forget"):
+    with pytest.raises(StoreError, match=r"has format 4.*local-sagemaker stop --forget"):
         ObjectStore(tmp_path)
     (tmp_path / "objects.sqlite").write_bytes(b"no database at all" * 100)
     with pytest.raises(StoreError, match=r"cannot be read.*local-sagemaker stop --forget"):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import tarfile
-from types import SimpleNamespace
 
 import pytest
+from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 from emulator_harness import IMAGE, command_request, request
 
-from local_sagemaker.api.training import TrainingApi
+from local_sagemaker.api.training import TrainingJobs
+from local_sagemaker.core.aws import LocalAws
 from local_sagemaker.protocol.errors import AwsError
 
 
@@ -58,10 +59,10 @@ def test_arguments_without_an_entrypoint_are_refused(emulator):
         emulator.client("sagemaker").create_training_job(**body)
 
 
-def test_without_namespaces_it_is_refused():
-    jobs = SimpleNamespace(isolation="processes")
+def test_without_namespaces_it_is_refused(tmp_path):
+    jobs = TrainingJobs(tmp_path, LocalAws(1, Credentials("KEY", "s")), "processes", 1.0)
     with pytest.raises(AwsError, match="under /opt/ml"):
-        TrainingApi(jobs).create(command_request("own-refused", ["sh", "-c"]), "us-east-1")
+        jobs.create(command_request("own-refused", ["sh", "-c"]), "us-east-1")
 
 
 def test_policies_are_not_simulated_and_clients_can_go_on(emulator):

@@ -76,7 +76,7 @@ def test_ranges(s3, bucket):
         whole = expected == digits
         assert response["ResponseMetadata"]["HTTPStatusCode"] == (200 if whole else 206)
         assert ("ContentRange" in response) != whole
-    for byte_range in ("bytes=10-", "bytes=12-20", "bytes=-0"):
+    for byte_range in ("bytes=10-", "bytes=12-20"):
         assert refused(s3.get_object, **where, Range=byte_range) == ("InvalidRange", 416), (
             byte_range
         )

@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+import sys
+import tempfile
+import textwrap
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 
+import data_prep
+from workshop.launch.processes import INTERFACE, Processes, ProcessFailed, free_port
 from workshop.launch.ranks import RankFailed, start_ranks
 from workshop.lesson.check import Wrong, exercise, unanswered
+from workshop.paths import DATA, TRAIN
 
 SIZES = [(8, 4), (1437, 4), (10, 3), (7, 1), (3, 4), (64, 64), (1000, 7)]  # images, ranks
+MISTAKES = ("unequal shards", "sum", "no broadcast", "no set_epoch", "inner model", "none")
+EXAMPLE = {"images": 60, "steps": 10, "order_1": "3f", "order_2": "a0", "start": "77", "end": "1c"}
+EXAMPLE |= {"loss": 2.1, "first_update": 0.3, "one_process_update": 0.3}
+# Exercise 01.5: the lines of train_torch.py that give way, and where its imports end.
+PLACES = {
+    1: "rank, world_size = 0, 1",
+    2: "sampler = RandomSampler(dataset, generator=torch.Generator())",
+    3: "optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)",
+    4: "sampler.generator.manual_seed(args.seed + epoch)  # a new order in each epoch",
+    5: "loss = cross_entropy(model(images.to(device)), labels.to(device))",
+    6: 'record = {"train_loss": torch.stack(losses).mean().item()}',
+}
+LAST_IMPORT = "from torch.utils.data import DataLoader, RandomSampler, TensorDataset\n"
+NEW_IMPORTS = """import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DistributedSampler
+"""
 PARTS = [[16, 16, 16, 16], [40, 8, 8, 8], [1, 6], [5], [3, 2, 9]]  # images of each rank
 
 
@@ -178,4 +204,156 @@ def _check_end_weights(results: list[dict], where: str, world_size: int) -> None
         f"by {np.linalg.norm(moved):.3g}; one process moves by "
         f"{np.linalg.norm(np.array(results[0]['expected']) - results[0]['given_weights']):.3g}. Is "
         "every gradient averaged, in each step?"
+    )
+
+
+@exercise("01.4", seconds=300)
+def name_mistake(answer) -> str:
+    """Name the planted mistakes from the evidence of real ranks."""
+    _require_name(answer([dict(EXAMPLE), dict(EXAMPLE)]))  # before ranks are started
+    for world_size in (2, 3):
+        with start_ranks(world_size) as ranks:
+            runs = ranks.run("parallel.mistakes:mistakes")[0]
+            for run, right in runs.items():
+                evidence = ranks.run("parallel.mistakes:train", run)
+                _compare_names(answer(copy.deepcopy(evidence)), right, evidence, run)
+    return f"{len(runs)} runs, on 2 ranks and on 3: the evidence says which mistake was made."
+
+
+def _require_name(given) -> None:
+    if given not in MISTAKES:
+        raise Wrong(f"{given!r} is no answer. They are: {', '.join(MISTAKES)}.")
+
+
+def _compare_names(given, right: str, evidence: list[dict], run: str) -> None:
+    where = f"Run {run} on {len(evidence)} ranks"
+    _require_name(given)
+    if given == right:
+        return
+    first = evidence[0]
+    starts, ends, images = (
+        [rank[name] for rank in evidence] for name in ("start", "end", "images")
+    )
+    length = first["first_update"] / first["one_process_update"]
+    against = {
+        "unequal shards": f"its ranks took {_short(images)} images",
+        "sum": f"its first update is {length:.2f} times as long as one process's; a sum makes it "
+        f"{len(evidence)} times as long, with equal weights on all ranks",
+        "no broadcast": f"its ranks start with the weights {', '.join(starts)}",
+        "no set_epoch": f"rank 0's two epochs have the orders {first['order_1']} and "
+        f"{first['order_2']}",
+        "inner model": f"its ranks start with the weights {', '.join(starts)} and end with "
+        f"{', '.join(ends)}; DDP makes them equal at the start, and a model called without it "
+        "lets them part",
+        "none": "something in its evidence is not as in a right run: compare the ranks' hashes, "
+        "their images, the two orders, the first update",
+    }
+    raise Wrong(f"{where} is not {given!r}: {against[given]}.")
+
+
+@exercise("01.5", seconds=300)
+def convert(answer) -> str:
+    """Run the converted script on two ranks, and compare it with train_torch_ddp.py."""
+    script = _converted(answer())
+    losses, weights = _run_on_two_ranks((TRAIN / "train_torch_ddp.py").read_text())
+    try:
+        records = _records(script)
+    except ProcessFailed as error:
+        if "had not ended" in str(error):
+            raise Wrong(
+                "The ranks wait for each other forever. Every rank must make each all-reduce, "
+                "equally often: do all call it, or only rank 0?"
+            ) from None
+        raise Wrong(f"A rank ended with an error. {error}") from None
+    _check_records(records, losses, weights)
+    return (
+        "Two ranks printed one hash, the losses of train_torch_ddp.py, and as many steps. With a "
+        "launcher's variables, checkpoints and GPUs added, that file is the one you wrote."
+    )
+
+
+def _converted(answer) -> str:
+    """train_torch.py with the answer's lines. Raises Wrong for what can't be put into it."""
+    if not isinstance(answer, dict) or set(answer) != set(PLACES):
+        raise Wrong("Return a dictionary with the keys 1 to 6: what stands in place of each line.")
+    text = (TRAIN / "train_torch.py").read_text().replace(LAST_IMPORT, LAST_IMPORT + NEW_IMPORTS)
+    for number, line in PLACES.items():
+        (old,) = (whole for whole in text.splitlines() if whole.strip() == line)
+        indent = old[: len(old) - len(old.lstrip())]
+        new = textwrap.dedent(str(answer[number])).strip("\n")
+        text = text.replace(old, textwrap.indent(new, indent))
+    try:
+        compile(text, "converted.py", "exec")
+    except SyntaxError as error:
+        line = text.splitlines()[(error.lineno or 1) - 1].strip()
+        raise Wrong(f"With your lines the file is no valid Python: {error.msg}: `{line}`") from None
+    return text
+
+
+@functools.cache
+def _run_on_two_ranks(script: str) -> tuple[list[float], str]:
+    """The epochs' losses, and the hash of the weights, of a script that is right."""
+    records = _records(script)
+    losses = [record["train_loss"] for record in records if record["event"] == "epoch"]
+    return losses, next(r["weights_sha256"] for r in records if r["event"] == "weights")
+
+
+def _records(script: str) -> list[dict]:
+    """The JSON lines of a script on two ranks, started as torchrun does. Raises ProcessFailed."""
+    digits = data_prep.digits.prepare(DATA / "digits", quiet=True)
+    meet = {"WORLD_SIZE": 2, "LOCAL_WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1"}
+    meet |= {"MASTER_PORT": free_port(), "OMP_NUM_THREADS": 1, "GLOO_SOCKET_IFNAME": INTERFACE}
+    with tempfile.TemporaryDirectory(prefix="workshop-01-5-") as folder:
+        path = Path(folder, "converted.py")
+        path.write_text(script)
+        command = [sys.executable, path, "--training", digits / "training"]
+        command += ["--test", digits / "test", "--save-to", folder, "--log-every", 0]
+        command += ["--epochs", 2, "--global-batch-size", 64]
+        each = [{"RANK": rank, "LOCAL_RANK": rank} for rank in range(2)]
+        with Processes([command, command], meet, each=each) as processes:
+            processes.wait(timeout=100)
+    return processes.events()
+
+
+def _check_records(records: list[dict], losses: list[float], weights: str) -> None:
+    by_event = {
+        event: [record for record in records if record["event"] == event]
+        for event in ("start", "epoch", "weights")
+    }
+    starts, epochs, hashes = by_event["start"], by_event["epoch"], by_event["weights"]
+    if len(starts) != 1 or starts[0]["world_size"] != 2:
+        sizes = _short([start["world_size"] for start in starts])
+        raise Wrong(
+            f"{len(starts)} of the 2 ranks printed a start line, with world_size {sizes}. Rank 0 "
+            "must print one, with 2. Line 1: meet the others, then ask for rank and world_size."
+        )
+    steps = epochs[-1]["step"] // len(epochs)
+    if steps != 22:
+        raise Wrong(
+            f"An epoch has {steps} steps; 1,437 images in batches of 64 are 22. Line 2: each rank "
+            "takes its own part of the images, not all of them."
+        )
+    if len({record["weights_sha256"] for record in hashes}) > 1:
+        raise Wrong(
+            "The ranks end with different weights. DDP averages when the *wrapped* model was "
+            "called: lines 3 and 5."
+        )
+    reported = [epoch["train_loss"] for epoch in epochs]
+    near = [abs(a - b) < 2e-5 * b for a, b in zip(reported, losses, strict=True)]
+    same_weights = hashes[0]["weights_sha256"] == weights
+    if all(near):
+        return
+    if same_weights:
+        raise Wrong(
+            f"The weights are right, but the loss of epoch 1 is reported as {reported[0]:.4f}, "
+            f"not {losses[0]:.4f}: rank 0's images alone, or a sum. Line 6: the mean of all ranks."
+        )
+    if near[0]:
+        raise Wrong(
+            "Epoch 1 is right and epoch 2 is not: its order of images is not a new one. Line 4."
+        )
+    raise Wrong(
+        f"Both ranks hold the same weights, and other ones than train_torch_ddp.py: losses "
+        f"{', '.join(f'{loss:.4f}' for loss in reported)}, not "
+        f"{', '.join(f'{loss:.4f}' for loss in losses)}. Is each line what the file needs?"
     )

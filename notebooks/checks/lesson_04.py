@@ -1,74 +1,109 @@
-"""The checks of lesson 04: a hang, warm-up, evidence of a missing step."""
+"""The checks of lesson 04: a conversion to Horovod, warm-up, evidence of a missing step."""
 
 from __future__ import annotations
 
 import copy
 import math
-import random
+import os
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
 
-from workshop.lesson.check import Wrong, exercise
+import cloudpickle
 
-REASONS = {
-    "stuck": "Its last line is the end of an earlier call, so it is in its own code.",
-    "other call": "Its last line begins a call, but not the one in which the others wait.",
-    "left early": "Its last line is `done`: it makes no more calls.",
-}
+from workshop.launch.horovod import horovod_status
+from workshop.launch.mpirun import mpirun
+from workshop.launch.processes import ProcessFailed
+from workshop.lesson.check import Wrong, exercise, unanswered
+from workshop.paths import DEMOS, TRAIN
 
-
-@exercise("04.1")
-def diagnose(answer) -> str:
-    """Logs of 3 to 5 ranks, and of 12; each rank is at fault once in each way."""
-    random.seed(1)
-    calls = ("allreduce", "broadcast")  # in which the others wait, and which they never make
-    logs = 0
-    for size in (3, 4, 5, 12):
-        for rank in reversed(range(size)):
-            for reason in REASONS:
-                call, other = calls if rank % 2 else calls[::-1]
-                log = _log(size, rank, reason, call, other)
-                _check_diagnosis(answer, log, rank, reason)
-                logs += 1
-    return f"You found the rank at fault in {logs} logs. The others are only waiting for it."
+CLOSE = 1e-4  # largest difference of a weight that rounding makes in a few steps
 
 
-def _log(size: int, at_fault: int, reason: str, call: str, other: str) -> list[str]:
-    """What the ranks print until they hang in step 4; each rank's lines in order, else mixed."""
-    by_rank = []
-    for rank in range(size):
-        lines = [
-            f"rank {rank}: step {step} {call} {moment}"
-            for step in (1, 2, 3)
-            for moment in ("begins", "ends")
-        ]
-        end = f"step 4 {call} begins"
-        if rank == at_fault:
-            ends = {"stuck": None, "other call": f"step 4 {other} begins", "left early": "done"}
-            end = ends[reason]
-        by_rank.append([*lines, *([f"rank {rank}: {end}"] if end else [])])
-    log: list[str] = []
-    while any(by_rank):
-        log.append(random.choice([lines for lines in by_rank if lines]).pop(0))
-    return log
+@exercise("04.1", seconds=300)
+def train(answer) -> str:
+    """The training on two ranks under mpirun, and its evidence beside one process."""
+    status = horovod_status()
+    if not status.available:
+        raise Wrong(f"This exercise needs Horovod, and the check too. {status}.")
+    _check_evidence(_evidence_of_two_ranks(answer))
+    return (
+        "Two real ranks began with equal weights, shared no image, and ended with the weights that "
+        "one process gets. That is train_tf_horovod.py of lesson 05."
+    )
 
 
-def _check_diagnosis(answer, log: list[str], rank: int, reason: str) -> None:
-    returned = answer(list(log))
-    if not isinstance(returned, (tuple, list)) or len(returned) != 2:
-        raise Wrong(f"You returned {returned!r}; return a rank and one of {', '.join(REASONS)}.")
-    if tuple(returned) == (rank, reason):
-        return
-    last = {line.split(":")[0]: line for line in log}
-    shown = "\n".join(f"  {last[name]}" for name in sorted(last))
-    named, why = returned
-    where = f"The last line of each rank:\n{shown}\n"
-    if named == rank:
-        raise Wrong(f"{where}Rank {rank} is at fault, and you said {why!r}. {REASONS[reason]}")
-    if f"rank {named}" not in last:
-        raise Wrong(f"{where}You said rank {named!r}: there is no such rank. Return its number.")
-    hint = "It waits in the call in which most ranks wait."
-    if log[-1].startswith(f"rank {named}:"):
-        hint += " It only printed last: the order of the lines says nothing about the fault."
-    raise Wrong(f"{where}You said rank {named}, and it is rank {rank}. {hint}")
+def _evidence_of_two_ranks(answer) -> list[dict]:
+    """The records of the two ranks, by rank."""
+    with tempfile.TemporaryDirectory(prefix="workshop-answer-") as folder:
+        file = Path(folder) / "answer"
+        file.write_bytes(cloudpickle.dumps(answer))
+        program = DEMOS / "parallel" / "practice_horovod.py"
+        modules = os.pathsep.join([str(DEMOS), str(TRAIN), *filter(None, sys.path)])
+        try:
+            done = mpirun(2, program, file, show=False, timeout=150, PYTHONPATH=modules)
+        except ProcessFailed as error:
+            if unanswered("04.1") in str(error):
+                raise
+            raise Wrong(f"Your ranks did not reach the end:\n{error}") from error
+    return done.table("evidence").to_dict("records")
+
+
+def _check_evidence(ranks: list[dict]) -> None:
+    table = "\n".join(
+        f"  rank {rank['rank']}: weights at the first step {rank['first_weights'][:6]}, at the end "
+        f"{rank['weights'][:6]}; {len(rank['images'])} images; saved {rank['saved']} times"
+        for rank in ranks
+    )
+    if reason := _fault(ranks):
+        raise Wrong(f"{reason}\nThe evidence:\n{table}")
+
+
+def _fault(ranks: list[dict]) -> str:
+    """What the evidence of two ranks says is wrong; empty if nothing is."""
+    if not all(rank["initialized"] for rank in ranks):
+        return "TODO 1: Horovod was not started, so these are two trainings that never met."
+    if any(rank["pinned"] == [rank["rank"]] for rank in ranks):
+        return (
+            "TODO 2: you pinned by rank. The check pretends to be on hosts where rank and "
+            "local_rank differ, as on two instances: there is no such GPU there."
+        )
+    if any(len(rank["pinned"]) != 1 for rank in ranks):
+        return "TODO 2: each rank must call pin once, with its local_rank."
+    if ranks[0]["first_weights"] != ranks[1]["first_weights"]:
+        return (
+            "TODO 3: at the first step the ranks have different weights, so they would average "
+            "gradients of different models. Broadcast rank 0's."
+        )
+    return _fault_of_images(ranks) or _fault_of_the_end(ranks)
+
+
+def _fault_of_images(ranks: list[dict]) -> str:
+    counts = Counter(image for rank in ranks for image in rank["images"])
+    twice = [image for image, count in counts.items() if count > 1]
+    if twice:
+        return f"TODO 4: {len(twice)} images were seen by both ranks. Give each a part of its own."
+    if left := ranks[0]["all_images"] - len(counts):
+        return f"TODO 4: {left} images were seen by no rank."
+    return ""
+
+
+def _fault_of_the_end(ranks: list[dict]) -> str:
+    if ranks[0]["weights"] != ranks[1]["weights"]:
+        return (
+            "TODO 5: the ranks began with equal weights and drifted apart: each follows its own "
+            "gradients. Wrap the tape before tape.gradient."
+        )
+    if not all(rank["expected"] < CLOSE for rank in ranks):
+        apart = max(rank["expected"] for rank in ranks)
+        return (
+            f"The ranks agree, and one process gets other weights (up to {apart:.2g} apart). Did "
+            "you change the learning rate, or the order of the images? Return the model, too."
+        )
+    if [rank["saved"] for rank in ranks] != [1, 0]:
+        return "TODO 6: rank 0 must save once, and no other rank."
+    return ""
 
 
 @exercise("04.2")

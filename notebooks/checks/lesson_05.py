@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import json
+import random
 from itertools import pairwise
 from numbers import Integral
 
+import numpy as np
 import pandas as pd
 
 from workshop.account.prices import GRACE_SECONDS
@@ -113,55 +117,88 @@ def _check_values(inner: dict, slots: int) -> None:
     )
 
 
-# name -> (instances, samples/s, USD per hour, overhead s)
-TABLES = {
-    "one price": {
-        "1 x 4": (1, 1000, 0.204, 60),
-        "2 x 4": (2, 1900, 0.204, 60),
-        "4 x 4": (4, 3000, 0.204, 60),
-    },
-    "a GPU, dear by the hour": {
-        "gpu": (1, 20000, 1.408, 200),
-        "1 x 2": (1, 900, 0.204, 60),
-        "4 x 1": (4, 1200, 0.204, 60),
-    },
-    "perfect speed-up": {"1 x 1": (1, 500, 0.2, 0), "2 x 1": (2, 1000, 0.2, 0)},
-}
-WORKLOADS = ((1_000_000, 2000), (1_000_000, 900), (1_000_000, 450), (1000, 3600), (5_000_000, 300))
-
-
 @exercise("05.3")
-def cheapest(answer) -> str:
-    """Several tables and deadlines, against the cost of every row."""
-    for rows in TABLES.values():
-        columns = ["instances", "samples/s", "USD per hour", "overhead s"]
-        table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
-        for samples, deadline in WORKLOADS:
-            _check_choice(answer(table.copy(), samples, deadline), rows, samples, deadline)
-    return "Late rows go first; then cost decides, and every instance and its overhead count."
+def not_synchronised(answer) -> str:
+    """Pairs of logs in which either job is at fault, by all ranks or by one of four."""
+    random.seed(1)
+    for hashes in (["a1", "b2", "c3", "d4"], ["a1", "a1", "a1", "d4"], ["a1", "b2", "a1", "a1"]):
+        for at_fault in (0, 1):
+            # The job at fault has the better accuracy: that proves nothing.
+            logs = {
+                f"horovod-{number}": _job_log(
+                    hashes if number == at_fault else ["e5"] * 4, 0.95 + 0.01 * (number == at_fault)
+                )
+                for number in (0, 1)
+            }
+            named = answer(copy.deepcopy(logs))
+            if named != f"horovod-{at_fault}":
+                shown = ", ".join(hashes)
+                raise Wrong(
+                    f"The ranks of horovod-{at_fault} ended with the hashes {shown}, those of the "
+                    f"other job with one hash. You said {named!r}. Return the name of the job "
+                    "with more than one different hash, whichever ranks agree."
+                )
+    return "One hash on all ranks that took different images: one model. Accuracy can't tell."
 
 
-def _check_choice(got, rows: dict, samples: int, deadline: int) -> None:
-    rated = {
-        name: (count * seconds / 3600 * price, seconds)
-        for name, (count, speed, price, overhead) in rows.items()
-        for seconds in [overhead + samples / speed]
+def _job_log(hashes: list[str], accuracy: float) -> list[str]:
+    """Lines of a job of four ranks, whose last records come in any order."""
+    text = ["Starting MPI run as the first instance", "Num slots: 2", "Reporting training SUCCESS"]
+    epoch = {"event": "epoch", "epoch": 4, "train_loss": 0.31, "test_accuracy": accuracy}
+    weights = [
+        {"event": "weights", "rank": rank, "weights_sha256": digest}
+        for rank, digest in enumerate(hashes)
+    ]
+    random.shuffle(weights)
+    return [*text[:2], *map(json.dumps, [epoch, *weights]), text[2]]
+
+
+@exercise("05.4")
+def judge(answer) -> str:
+    """Tables of five and seven rounds, with a busy round, small differences and one exception."""
+    for rounds in (5, 7):
+        for busy in (0, rounds - 1):
+            _check_verdicts(answer, *_rounds(rounds, busy))
+    return "A ratio within a round, beside the noise of two equal runs: that is what counts."
+
+
+def _rounds(rounds: int, busy: int) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Seconds by round, one of them twice as long for all, and what they show."""
+    load = np.ones(rounds)
+    load[busy] = 2.0
+    noise = 1 + 0.04 * np.array([(-1) ** number for number in range(rounds)])
+    exception = np.full(rounds, 0.8)
+    exception[1] = 1.1
+    ratios = {
+        "A": np.ones(rounds),
+        "A again": noise,
+        "B": np.full(rounds, 0.8),
+        "C": np.full(rounds, 1.02),  # slower in every round, and inside the noise
+        "D": np.full(rounds, 1.3),
+        "E": exception,
     }
-    in_time = [name for name in rated if rated[name][1] <= deadline]
-    # Costs that differ by rounding only are the same.
-    right = min(in_time, key=lambda name: (round(rated[name][0], 9), rated[name][1]), default=None)
-    if got == right:
-        return
-    call = f"cheapest(table, {samples}, {deadline}) with the rows {', '.join(rows)}: "
-    if right is None:
-        raise Wrong(f"{call}none is ready in time, so return None. You chose {got!r}.")
-    if got is None or got not in rated:
-        raise Wrong(f"{call}{right!r} is right, you returned {got!r}. Return a row's name.")
-    if got not in in_time:
-        raise Wrong(f"{call}{got!r} takes {rated[got][1]:.0f} s, which is too late.")
-    if round(rated[got][0], 9) == round(rated[right][0], 9):
-        raise Wrong(f"{call}{got!r} and {right!r} cost the same; {right!r} is faster.")
-    raise Wrong(
-        f"{call}{got!r} costs {rated[got][0]:.4f} USD and {right!r} {rated[right][0]:.4f}. "
-        "Count every instance, and the overhead, which is billed too."
-    )
+    verdicts = {"B": "faster", "C": NOTHING, "D": "slower", "E": NOTHING}
+    return pd.DataFrame({name: 0.1 * load * ratio for name, ratio in ratios.items()}), verdicts
+
+
+NOTHING = "no difference shown"
+_REASONS = {
+    "B": "It took 0.8 times as long as A in every round; A again differs by at most 4 %.",
+    "C": "It is 2 % slower in every round, and two runs of A differ by 4 %.",
+    "D": "It took 1.3 times as long as A in every round; A again differs by at most 4 %.",
+    "E": "In one round it was slower than A, in the others faster.",
+}
+
+
+def _check_verdicts(answer, seconds: pd.DataFrame, verdicts: dict[str, str]) -> None:
+    given = answer(seconds.copy())
+    if not isinstance(given, dict) or set(given) != set(verdicts):
+        raise Wrong(
+            f"You returned {given!r}; return a dictionary with the keys {', '.join(verdicts)}."
+        )
+    for name, verdict in verdicts.items():
+        if given[name] != verdict:
+            raise Wrong(
+                f"{name} is {verdict!r}, and you said {given[name]!r}. {_REASONS[name]} (One round "
+                "was twice as long for all: take ratios within a round.)"
+            )

@@ -68,43 +68,57 @@ def lets_ranks_through(answer) -> str:
     return "In and out, every protocol, and the group itself."
 
 
+CAUSES = (
+    "security group",
+    "interface endpoint",
+    "NAT gateway",
+    "no EFA",
+    "late rank",
+    "two zones",
+)
+# job: (its cause, the lines that give it away, what they say)
+LOGS = {
+    "A": ("security group", (2, 3, 4), "algo-1 asks algo-2 and gets no answer, for half an hour"),
+    "B": ("NAT gateway", (2, 3), "pip asks the package index, which is on the internet"),
+    "C": ("late rank", (4, 5), "40 steps went well over EFA, and rank 8 is still reading"),
+    "D": ("no EFA", (1, 2, 3), "it moves, a step in 40 s, and NCCL says Socket"),
+    "E": ("interface endpoint", (3, 4), "the script asks an AWS service other than S3"),
+}
+
+
 @exercise("06.2")
-def link_seconds(answer) -> str:
-    """Several layouts, against the bytes that a ring's last rank on an instance sends."""
-    for megabytes, instances, each, gbit in (
-        (100, 2, 1, 10),
-        (100, 2, 4, 10),
-        (100, 8, 1, 1),
-        (400, 4, 8, 100),
-        (100, 1, 8, 10),
-        (100, 1, 1, 10),
-    ):
-        ranks = instances * each
-        share = 2 * (ranks - 1) / ranks if instances > 1 else 0.0
-        right = share * megabytes * 8e6 / (gbit * 1e9)
-        got = answer(megabytes, instances, each, gbit)
-        if not isinstance(got, int | float) or not math.isclose(got, right, rel_tol=1e-6):
-            call = f"link_seconds({megabytes}, {instances}, {each}, {gbit})"
-            why = _reason(got, right, instances, ranks)
-            raise Wrong(f"{call} is {right:.6g}, you said {got!r}. {why}")
-    return "Ranks decide the share, the link the rest; one instance alone sends nothing."
+def causes(answer) -> str:
+    """Five logs: the cause, and a line that shows it."""
+    got = answer()
+    if not isinstance(got, dict) or set(got) != set(LOGS):
+        raise Wrong(f"Return a dict with the keys {', '.join(LOGS)}; you returned {got!r}.")
+    for job, (right, lines, _) in LOGS.items():
+        if not isinstance(got[job], tuple) or len(got[job]) != 2:
+            raise Wrong(f"Job {job}: a cause and a line's number, such as ('two zones', 1).")
+        cause, line = got[job]
+        if cause not in CAUSES:
+            raise Wrong(f"Job {job}: {cause!r} is none of {', '.join(CAUSES)}.")
+        if cause != right:
+            raise Wrong(f"Job {job}: {_not_so(job, cause)}")
+        if line not in lines:
+            raise Wrong(f"Job {job}: right, but line {line} would be there without that cause too.")
+    return "; ".join(f"{job}: {says}" for job, (_, _, says) in LOGS.items()) + "."
 
 
-def _reason(got, right: float, instances: int, ranks: int) -> str:
-    if not isinstance(got, int | float):
-        return "Return a number of seconds."
-    if right == 0:
-        return (
-            "With one instance nothing crosses its link: the ranks communicate through its memory."
-        )
-    if math.isclose(got * 8, right, rel_tol=1e-6):
-        return "The link is in bits, the gradients are in bytes: 8 bits each."
-    if math.isclose(got * 2, right, rel_tol=1e-6):
-        return "The ring goes round twice: once to add, once to pass the sums on."
-    by_instances = (instances - 1) / instances * ranks / (ranks - 1)
-    if math.isclose(got, right * by_instances, rel_tol=1e-6):
-        return "N is the number of ranks, not of instances."
-    return "2 (N - 1) / N times the bytes, times 8, divided by the link's bits per second."
+def _not_so(job: str, cause: str) -> str:
+    if cause == "two zones":
+        return "a longer way makes every message a little later, and stops none."
+    if cause == "no EFA":
+        return "without EFA ranks talk over TCP and say so: NET/Socket. There is no such line."
+    if cause == "late rank" and job != "C":
+        return "no line shows a rank that is busy while others wait in an all-reduce."
+    if job == "C":
+        return "the ranks did 40 steps together. Whoever talks so well has a network."
+    if job == "D":
+        return "look at the last line: it isn't hung."
+    if cause == "security group":
+        return "nothing here waits for the other instance."
+    return "what is asked, and where is it: on another instance, at AWS, or on the internet?"
 
 
 @exercise("06.3")

@@ -10,6 +10,35 @@ from workshop.lesson.check import Wrong, exercise
 
 
 @exercise("08.1")
+def surest_mistakes(answer) -> str:
+    """Seven images, three of them wrong; then none of them."""
+    rows = np.full((7, 10), 0.01)
+    for number, sure in enumerate((0.9, 0.95, 0.6, 0.7, 0.75, 0.65, 0.85)):
+        rows[number, number] = sure
+    labels = np.array([0, 1, 9, 3, 8, 7, 6])  # 2, 4 and 5 are wrong
+    rows[[2, 4, 5], labels[[2, 4, 5]]] = 0.3, 0.2, 0.05
+    for right_labels, right in ((labels, [4, 5, 2]), (rows.argmax(axis=1), [])):
+        returned = np.asarray(answer(rows.copy(), right_labels.copy()))
+        if returned.ndim != 1 or returned.dtype == bool:
+            raise Wrong(f"It returned {returned.tolist()}; return the numbers of the images.")
+        if returned.tolist() != right:
+            raise Wrong(
+                f"It is {right}, not {returned.tolist()}. {_mistake_reason(returned, right)}"
+            )
+    return "The first image is the one to look at."
+
+
+def _mistake_reason(returned: np.ndarray, right: list[int]) -> str:
+    if returned.tolist() == right[::-1]:
+        return "The surest mistake comes first: argsort begins with the smallest."
+    if sorted(returned.tolist()) == sorted(right):
+        return "Order them by the model's largest probability, not by that of the right class."
+    if returned.size and set(returned.tolist()) <= set(range(len(right))):
+        return "These are places in the list of mistakes, not the images' numbers."
+    return "An image is wrong if the class with the largest probability is not its label."
+
+
+@exercise("08.2")
 def json_lines(answer) -> str:
     """Three images whose pixels are all different."""
     images = np.arange(3 * 64, dtype=np.uint8).reshape(3, 8, 8, 1)
@@ -53,7 +82,7 @@ def _check_line(number: int, line: str, image: np.ndarray) -> None:
         raise Wrong(f"Line {number} does not hold image {number}, an array {image.shape}.")
 
 
-@exercise("08.2")
+@exercise("08.3")
 def digits_of(answer) -> str:
     """A sure image, an unsure one, one at the limit, one with a close second; another limit."""
     rows = np.full((5, 10), 0.02)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 
 import numpy as np
@@ -99,3 +100,44 @@ def _repeated_reason(sharded: bool) -> str:
     if sharded:
         return "The ranks of one instance share its folder: divide among them."
     return "Every instance has all files: divide by the rank among all ranks, in a sorted order."
+
+
+def _tfrecord(records: list[bytes]) -> bytes:
+    """A file of these records. The checksums are four bytes that nobody should read."""
+    parts = (struct.pack("<Q", len(data)) + b"\xff\xfe\xfd\xfc" + data for data in records)
+    return b"".join(part + b"\xfb\xfa\xf9\xf8" for part in parts)
+
+
+@exercise("09.3")
+def records_of(answer) -> str:
+    """Files of no record, one, several, an empty one, a long one; and files that are cut off."""
+    long = bytes(range(256)) * 300  # its length needs more than one byte
+    for records in ([], [b"abc"], [b"a", b"", b"xyz" * 7], [long, b"after the long record"]):
+        returned = answer(_tfrecord(records))
+        if not isinstance(returned, list | tuple):
+            raise Wrong(f"It returned {type(returned).__name__}; return a list of bytes.")
+        if list(returned) != records:
+            lengths = [len(data) for data in records]
+            raise Wrong(f"{_records_reason(returned, records)} (The records have {lengths} bytes.)")
+    whole = _tfrecord([b"first", b"second"])
+    for left_out, where in ((1, "checksum"), (7, "data"), (17, "length"), (11, "first checksum")):
+        try:
+            returned = answer(whole[:-left_out])
+        except ValueError:
+            continue
+        except Exception as error:
+            message = f"The file ends in a record's {where}: raise ValueError, not {error!r}."
+            raise Wrong(message) from error
+        raise Wrong(
+            f"The file ends in the {where} of its second record, and you returned {returned!r}: "
+            "raise ValueError."
+        )
+    return "Every record, and a file that is cut off is noticed."
+
+
+def _records_reason(returned, records: list[bytes]) -> str:
+    if len(returned) != len(records):
+        return f"{len(returned)} records, and there are {len(records)}: 16 bytes are no data."
+    if [len(data) for data in returned] == [len(data) for data in records]:
+        return "As many bytes as asked for, but others: the data begins 12 bytes after the record."
+    return "The lengths of the data are wrong: leave out both checksums."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import hashlib
 import json
 import os
 import tempfile
@@ -70,6 +72,60 @@ def _repeat_reason(case: str) -> str:
     }[case]
 
 
+def _records(ranks: int = 2, **different: str) -> list[dict]:
+    """What the ranks of a good training leave; different: key -> "all", "last" or "none"."""
+    hashes = ("images", "at_start", "after_first", "at_end")
+    usual = dict.fromkeys(hashes, "none") | {"images": "all", "steps": "none"} | different
+    records = []
+    for rank in range(ranks):
+        apart = {"all": rank, "last": int(rank == ranks - 1), "none": 0}
+        record: dict = {"rank": rank, "steps": 20 - apart[usual["steps"]]}
+        for key in hashes:
+            record[key] = hashlib.sha256(f"{key} {apart[usual[key]]}".encode()).hexdigest()
+        records.append(record)
+    return records
+
+
+@exercise("10.2")
+def mistake(answer) -> str:
+    """Each mistake, on two ranks and on three of which only the last differs; two at once."""
+    weights = ("at_start", "after_first", "at_end")
+    cases: list[tuple[list[dict], str | None, str]] = []
+    for ranks, which in ((2, "all"), (3, "last")):
+        start = dict.fromkeys(weights, which)
+        gradients = dict.fromkeys(weights[1:], which)
+        where = f"{ranks} ranks"
+        cases += [
+            (_records(ranks), None, f"{where}, a good training"),
+            (_records(ranks, steps=which, at_end=which), "steps", f"{where}, steps differ"),
+            (_records(ranks, images="none"), "images", f"{where}, the same images"),
+            (_records(ranks, **start), "start", f"{where}, weights differ at the start"),
+            (_records(ranks, **gradients), "gradients", f"{where}, after the first step"),
+        ]
+    cases.append((_records(3, images="last"), None, "3 ranks, of which two read the same images"))
+    cases.append((_records(2, at_end="all"), None, "2 ranks, weights differ at the end only"))
+    cases.append((_records(2, images="none", steps="all"), "steps", "two mistakes at once"))
+    for records, right, case in cases:
+        returned = answer(copy.deepcopy(records))
+        if returned != right:
+            raise Wrong(f"{case}: it is {right!r}, you said {returned!r}. {_mistake_reason(case)}")
+    return "It names the mistake that no error message reports."
+
+
+def _mistake_reason(case: str) -> str:
+    if "of which two" in case:
+        return '"images" is: all ranks read the same. Here they read two different sets.'
+    if "at the end only" in case:
+        return "After the first step the weights are equal, so the gradients were averaged."
+    if "same images" in case:
+        return "Each rank must read images of its own: equal hashes are the mistake."
+    if "two mistakes" in case:
+        return "The first of the list counts."
+    if "good training" in case:
+        return "Only the hash of the images differs, and it must."
+    return "Compare all ranks, not only two: how many different values has each key?"
+
+
 def _stack(rank: int, innermost: tuple[str, int, str], line: int) -> list[str]:
     """What a rank prints after SIGUSR1."""
     frames = [innermost, ("scripts/train.py", line, "train_step")]
@@ -87,7 +143,7 @@ def _hang(innermost: dict[int, tuple[str, int, str]], mixed: bool = False) -> st
     return "\n".join(lines)
 
 
-@exercise("10.2")
+@exercise("10.3")
 def culprit(answer) -> str:
     """Logs with another rank and call each time, mixed lines, many ranks, and no culprit."""
     read = ("scripts/train.py", 61, "read_file")
@@ -137,7 +193,7 @@ def _hang_reason(got, right) -> str:
     return "Whose innermost call is another one than that of the rest?"
 
 
-@exercise("10.3")
+@exercise("10.4")
 def save(answer) -> str:
     """Break off at each piece; watch the file and its folder while it is being written."""
     for pieces_before_the_end in range(len(PIECES) + 1):

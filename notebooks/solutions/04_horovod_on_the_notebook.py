@@ -15,57 +15,94 @@
 # # 04 · Horovod on the notebook: exercises
 
 # %%
-from collections import Counter
-
 import workshop
 
 # %% [markdown]
-# ## Exercise 04.1 · Diagnose a hang (10 minutes, medium)
+# ## Exercise 04.1 · Convert a script (20 minutes, medium)
 #
-# A run has stopped: no error, no progress. Each rank had printed a line before and after every
-# collective call, and a last line when it had left the training loop:
+# This is the training of `scripts/train/train_tf.py`, for one process:
 #
-#     rank 0: step 3 allreduce begins
-#     rank 2: step 3 allreduce begins
-#     rank 1: step 2 allreduce ends
+#     def train(images, labels, loss_of, pin, save, steps, global_batch_size, learning_rate):
+#         model = build_model(images.shape[1:], hidden_units=64)
+#         optimizer = tf.keras.optimizers.SGD(learning_rate, momentum=0.9)
+#         optimizer.build(model.trainable_variables)
+#         for step in range(steps):
+#             rows = slice(step * global_batch_size, (step + 1) * global_batch_size)
+#             batch_images, batch_labels = images[rows], labels[rows]
+#             with tf.GradientTape() as tape:
+#                 loss = loss_of(model, batch_images, batch_labels)
+#             gradients = tape.gradient(loss, model.trainable_variables)
+#             optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+#         save(model)
+#         return model
 #
-# Here ranks 0 and 2 wait in step 3's all-reduce, and rank 1 never came to it. One rank is at fault.
-# All others wait in the same call. Write `diagnose`. It gets the log, a list of such lines as they
-# came, and returns the number of the rank at fault and what it did:
+# Six TODOs turn it into a Horovod script. All ranks get the same images; `build_model` gives each
+# rank random weights *of its own*. The ranks divide each global batch (strong scaling), so the
+# learning rate stays. `pin(number)` shows this process the GPU with that number; `save(model)`
+# writes the model.
 #
-# - `"stuck"`: it is still in its own code, between two calls. (It reads a file that never comes,
-#   for example.)
-# - `"other call"`: it waits in another call than the others. (A call behind `if rank == 0`.)
-# - `"left early"`: it left the loop; its last line is `rank 1: done`. (Its shard had a batch less.)
-#
-# There are at least three ranks.
+# The check starts your function with `mpirun` on two ranks and looks at the evidence: the weights
+# at the first step and at the end, the images that each rank saw, who saved, and the weights that
+# one process gets. It takes about ten seconds.
 #
 # <details><summary>Hint</summary>
 #
-# Keep only the last line of each rank. Most of these lines are equal, except for the rank: that is
-# the call in which the others wait. `collections.Counter(...).most_common(1)` finds it.
+# 1: one call. 2: the number of this process on *its* host. 3: the weights and the optimizer's
+# variables exist already (`optimizer.build`), so this is the moment: `optimizer.variables()` is the
+# list. 4: every size-th image, beginning with the rank's. 5: one line, as in the lesson. 6: an
+# `if`.
 #
 # </details>
 
 
 # %% tags=["answer"]
-def diagnose(log):
-    """(rank at fault, "stuck", "other call" or "left early"). log: lines in order."""
+def train(images, labels, loss_of, pin, save, steps, global_batch_size, learning_rate):
+    """Train on several ranks what train_tf.py trains in one process; return the model."""
+    import horovod.tensorflow as hvd
+    import tensorflow as tf
+    from train_tf import build_model
+
+    # TODO 1: start Horovod.
     # BEGIN SOLUTION
-    last = {}
-    for line in log:
-        rank, event = line.removeprefix("rank ").split(": ")
-        last[int(rank)] = event
-    waiting = Counter(last.values()).most_common(1)[0][0]
-    (rank,) = [rank for rank, event in last.items() if event != waiting]
-    if last[rank] == "done":
-        return rank, "left early"
-    return rank, "other call" if last[rank].endswith("begins") else "stuck"
+    hvd.init()
     # END SOLUTION
+    # TODO 2: pin the GPU.
+    # BEGIN SOLUTION
+    pin(hvd.local_rank())
+    # END SOLUTION
+    model = build_model(images.shape[1:], hidden_units=64)
+    optimizer = tf.keras.optimizers.SGD(learning_rate, momentum=0.9)
+    optimizer.build(model.trainable_variables)
+    # TODO 3: broadcast rank 0's variables, the model's and the optimizer's.
+    # BEGIN SOLUTION
+    hvd.broadcast_variables([*model.variables, *optimizer.variables()], root_rank=0)
+    # END SOLUTION
+    for step in range(steps):
+        rows = slice(step * global_batch_size, (step + 1) * global_batch_size)
+        batch_images, batch_labels = images[rows], labels[rows]
+        # TODO 4: shard the batch: take this rank's part of its images and labels.
+        # BEGIN SOLUTION
+        part = slice(hvd.rank(), None, hvd.size())
+        batch_images, batch_labels = batch_images[part], batch_labels[part]
+        # END SOLUTION
+        with tf.GradientTape() as tape:
+            loss = loss_of(model, batch_images, batch_labels)
+        # TODO 5: average the gradients.
+        # BEGIN SOLUTION
+        tape = hvd.DistributedGradientTape(tape)
+        # END SOLUTION
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+    # TODO 6: save(model), on one rank.
+    # BEGIN SOLUTION
+    if hvd.rank() == 0:
+        save(model)
+    # END SOLUTION
+    return model
 
 
 # %% tags=["check"]
-workshop.check("04.1", diagnose)
+workshop.check("04.1", train)
 
 # %% [markdown]
 # ## Exercise 04.2 · Warm up (5 minutes, easy)

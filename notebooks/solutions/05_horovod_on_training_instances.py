@@ -14,9 +14,11 @@
 # %% [markdown]
 # # 05 · Exercises: Horovod on training instances
 #
-# Three exercises, one easy and two medium. None of them starts a job.
+# Four exercises, two easy and two medium. None of them starts a job.
 
 # %%
+import json
+
 import pandas as pd
 
 import workshop
@@ -91,50 +93,91 @@ def distribution_for(slots):
 workshop.check("05.2", distribution_for)
 
 # %% [markdown]
-# ## Exercise 05.3 · The cheapest that is ready in time (15 minutes, medium)
+# ## Exercise 05.3 · Which job did not synchronise? (5 minutes, easy)
 #
-# You have measured some configurations, and you have to train on `samples` samples within
-# `deadline` seconds. Which is the cheapest configuration that meets the deadline?
+# Two jobs trained the same model on two instances with two processes each. Both ended as
+# `Completed`, both with a good accuracy, and in one of them the ranks never averaged anything.
 #
-# `table` has a row for each configuration, with the columns `instances`, `samples/s` (all ranks
-# together), `USD per hour` (for **one** instance) and `overhead s` (seconds of each job without any
-# training, which are billed as well). Return the name of the row. Return `None` if no configuration
-# meets the deadline. If two cost the same, choose the faster one.
+# `logs` has the lines of each job, by its name. Most are text. Some are JSON records; those of the
+# event `weights` have the hash of one rank's weights at its end, as in the lesson. Return the name
+# of the job whose ranks did not train one model. (All ranks took different images.)
 #
 # <details><summary>Hint</summary>
-# First compute the seconds of each row: the overhead plus the samples divided by samples/s. Then
-# the cost: instances × seconds / 3600 × USD per hour. Drop the rows that are late before you look
-# for the cheapest, and sort by cost and then by seconds.
+# A line that is a record begins with `{`: `json.loads` reads it. How many different hashes has a
+# job of four ranks that synchronised? Accuracy and loss say nothing.
 # </details>
-
-# %%
-table = pd.DataFrame(
-    {
-        "instances": [1, 2, 4],
-        "samples/s": [1000, 1900, 3000],
-        "USD per hour": [0.204, 0.204, 0.204],
-        "overhead s": [60, 60, 60],
-    },
-    index=["1 x 4", "2 x 4", "4 x 4"],
-)
-table
 
 
 # %% tags=["answer"]
-def cheapest(table, samples, deadline):
-    """The name of the cheapest configuration that is ready within `deadline` seconds, or None."""
+def not_synchronised(logs):
+    """The name of the job whose ranks ended with different weights. logs: {name: [line, ...]}."""
     # BEGIN SOLUTION
-    seconds = table["overhead s"] + samples / table["samples/s"]
-    usd = table["instances"] * seconds / 3600 * table["USD per hour"]
-    rated = pd.DataFrame({"usd": usd, "seconds": seconds})
-    in_time = rated[rated["seconds"] <= deadline].sort_values(["usd", "seconds"])
-    return None if in_time.empty else in_time.index[0]
+    for name, lines in logs.items():
+        records = [json.loads(line) for line in lines if line.startswith("{")]
+        hashes = {r["weights_sha256"] for r in records if r["event"] == "weights"}
+        if len(hashes) > 1:
+            return name
     # END SOLUTION
 
 
 # %% tags=["check"]
-workshop.check("05.3", cheapest)
+workshop.check("05.3", not_synchronised)
 
 # %% [markdown]
-# Try your function on the table above: `cheapest(table, 1_000_000, 1500)`, then with 600 and 400
-# seconds. The less time you have, the more you pay for the same training.
+# ## Exercise 05.4 · The referee (10 minutes, medium)
+#
+# Someone measured four configurations in rounds. In each round one was measured twice. Which of the
+# others are really faster or slower?
+#
+# `seconds` has a row for each round, and the columns `A`, `A again`, and others: seconds of a step.
+# Return a dictionary with a verdict for each of the others: `"faster"` or `"slower"` than `A`, or
+# `"no difference shown"`. A difference is shown if
+#
+# - the median of the ratios to `A`, taken within the rounds, lies outside the range of the ratios
+#   of `A again` to `A`, **and**
+# - every round's ratio is on the same side of 1.
+#
+# <details><summary>Hint</summary>
+# `seconds.div(seconds["A"], axis=0)` divides each row by its own `A`. Two columns of it are not
+# what you judge; one of them is the noise.
+# </details>
+
+# %%
+seconds = pd.DataFrame(
+    {
+        "A": [0.110, 0.121, 0.108, 0.115, 0.190],  # a busy minute in the last round
+        "A again": [0.112, 0.117, 0.110, 0.113, 0.196],
+        "B": [0.090, 0.098, 0.089, 0.093, 0.150],
+        "C": [0.112, 0.123, 0.109, 0.116, 0.193],
+    }
+)
+seconds
+
+
+# %% tags=["answer"]
+def judge(seconds):
+    """{column: "faster", "slower" or "no difference shown"} for all but A and A again."""
+    # BEGIN SOLUTION
+    ratios = seconds.div(seconds["A"], axis=0)  # above 1: it takes longer
+    noise = ratios["A again"]
+    verdicts = {}
+    for name in ratios.columns.drop(["A", "A again"]):
+        ratio = ratios[name]
+        outside = not noise.min() <= ratio.median() <= noise.max()
+        if outside and (ratio < 1).all():
+            verdicts[name] = "faster"
+        elif outside and (ratio > 1).all():
+            verdicts[name] = "slower"
+        else:
+            verdicts[name] = "no difference shown"
+    return verdicts
+    # END SOLUTION
+
+
+# %% tags=["check"]
+workshop.check("05.4", judge)
+
+# %% [markdown]
+# Try it on the table above: `judge(seconds)`. `C` was slower in every round, and still nothing is
+# shown: two runs of `A` differ by as much. The lesson's `interleaved.verdict` also lets one round
+# of eight be on the other side.

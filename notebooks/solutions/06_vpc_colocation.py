@@ -69,36 +69,83 @@ def lets_ranks_through(group):
 workshop.check("06.1", lets_ranks_through)
 
 # %% [markdown]
-# ## Exercise 06.2 · How long do gradients travel? (8 minutes, medium)
+# ## Exercise 06.2 · Why does this job hang? (10 minutes, medium)
 #
-# `instances` instances with `ranks_each` ranks on each average `megabytes` MB of gradients. They
-# use a ring over all ranks that visits one instance completely before the next. Each instance has a
-# link of `gbit` Gbit/s, which can send and receive at the same time. How many seconds per step do
-# the gradients need on that link? Count only the bytes: no latency, no time for adding.
+# Five jobs of two instances in a VPC. None has ended, all cost money. Their logs were made for this
+# exercise, in the words that these programs use, with minutes and seconds in front. Each has
+# another cause. Which?
 #
-# Lesson 02: in a ring of N ranks each rank sends 2 (N - 1) / N times the bytes. Of an instance's
-# ranks, only the last one sends to another instance.
+# | cause | |
+# |---|---|
+# | `"security group"` | members of the group don't reach each other |
+# | `"interface endpoint"` | the script calls AWS and finds no way there |
+# | `"NAT gateway"` | something comes from the internet, and there is no way out |
+# | `"no EFA"` | the ranks talk over TCP: slow, not hung |
+# | `"late rank"` | the network is fine: one rank doesn't come to the all-reduce |
+# | `"two zones"` | the instances are far from each other |
 #
-# 1 MB is 1,000,000 bytes; 1 Gbit/s is 1,000,000,000 bits per second.
+# Return for each job its cause and the number of a line that gives it away. Then say what you would
+# change; the check answers.
+#
+# ```text
+# job A
+# 1  00:04 algo-1: Invoking training script: mpirun --host algo-1,algo-2 -np 2 train_torch_ddp.py
+# 2  00:05 algo-1: Cannot connect to host algo-2
+# 3  00:06 algo-1: Cannot connect to host algo-2
+# 4  31:40 algo-1: Cannot connect to host algo-2
+#
+# job B
+# 1  00:03 algo-2: Installing dependencies from requirements.txt
+# 2  01:18 algo-2: WARNING: Retrying (Retry(total=4, connect=None, ...)) after connection broken by
+#                  'ConnectTimeoutError(... connect timeout=15)': /simple/einops/
+# 3  02:33 algo-2: WARNING: Retrying (Retry(total=3, connect=None, ...)) after connection broken by
+#                  'ConnectTimeoutError(... connect timeout=15)': /simple/einops/
+#
+# job C
+# 1  00:09 rank 0 on algo-1: NCCL INFO NET/OFI Selected provider is efa (found 4 nics)
+# 2  00:10 rank 0 on algo-1: NCCL INFO Channel 00/0 : 7[7] -> 8[0] [send] via NET/AWS Libfabric/0
+# 3  00:41 rank 0 on algo-1: {"event": "step", "step": 40, "train_loss": 0.61}
+# 4  00:41 rank 8 on algo-2: reading part 3 of 400 again: checksum differs
+# 5  10:41 rank 0 on algo-1: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=41,
+#                  OpType=ALLREDUCE, Timeout(ms)=600000)
+#
+# job D
+# 1  00:08 rank 0 on algo-1: NCCL INFO NET/OFI No eligible providers were found
+# 2  00:08 rank 0 on algo-1: NCCL INFO Using network Socket
+# 3  00:09 rank 0 on algo-1: NCCL INFO Channel 00/0 : 7[7] -> 8[0] [send] via NET/Socket/0
+# 4  06:50 rank 0 on algo-1: {"event": "step", "step": 10, "step_seconds": 39.8}
+#
+# job E
+# 1  00:07 rank 0 on algo-1: Using network AWS Libfabric
+# 2  00:12 rank 0 on algo-1: {"event": "start", "world_size": 2}
+# 3  01:12 rank 0 on algo-1: ConnectTimeoutError: Connect timeout on endpoint URL:
+#                  "https://secretsmanager.us-east-1.amazonaws.com/", attempt 1
+# 4  02:13 rank 0 on algo-1: ConnectTimeoutError: Connect timeout on endpoint URL:
+#                  "https://secretsmanager.us-east-1.amazonaws.com/", attempt 2
+# ```
 #
 # <details><summary>Hint</summary>
-# N counts ranks, not instances. A byte has 8 bits. And what crosses the link of a single instance?
+# Ask of each log: who waits for whom? Another instance, the internet, AWS, or a rank that is busy?
+# And is anything moving at all?
 # </details>
 
 
 # %% tags=["answer"]
-def link_seconds(megabytes, instances, ranks_each, gbit):
-    """Seconds on the link between instances, in each step."""
+def causes():
+    """From each job's letter to its cause, and the number of a line that gives it away."""
     # BEGIN SOLUTION
-    if instances == 1:
-        return 0.0
-    ranks = instances * ranks_each
-    return 2 * (ranks - 1) / ranks * megabytes * 1e6 * 8 / (gbit * 1e9)
+    return {
+        "A": ("security group", 2),
+        "B": ("NAT gateway", 2),
+        "C": ("late rank", 4),
+        "D": ("no EFA", 2),
+        "E": ("interface endpoint", 3),
+    }
     # END SOLUTION
 
 
 # %% tags=["check"]
-workshop.check("06.2", link_seconds)
+workshop.check("06.2", causes)
 
 # %% [markdown]
 # ## Exercise 06.3 · Where more instances stop paying (11 minutes, hard)

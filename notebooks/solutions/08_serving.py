@@ -14,7 +14,7 @@
 # %% [markdown]
 # # 08 · Exercises: serving
 #
-# Two exercises, easy and medium. Neither needs a job or an endpoint.
+# Three exercises, two easy and one medium. None of them needs a job or an endpoint.
 
 # %%
 import json
@@ -24,7 +24,33 @@ import numpy as np
 import workshop
 
 # %% [markdown]
-# ## Exercise 08.1 · A file for batch transform (6 minutes, easy)
+# ## Exercise 08.1 · Wrong, and sure of it (5 minutes, easy)
+#
+# A model's answers are an array of probabilities, (n, 10), and the right classes an array, (n,).
+# Write the function that returns the numbers of the images that the model got wrong, **the surest
+# mistake first**: those are the images to look at. How sure the model is, is its largest
+# probability.
+#
+# <details><summary>Hint</summary>
+# argmax over the last axis gives the model's class. np.flatnonzero turns a comparison into numbers,
+# and np.argsort sorts from the smallest.
+# </details>
+
+
+# %% tags=["answer"]
+def surest_mistakes(probabilities, labels):
+    """The numbers of the wrong answers, from the surest to the least sure."""
+    # BEGIN SOLUTION
+    wrong = np.flatnonzero(probabilities.argmax(axis=1) != labels)
+    return wrong[np.argsort(-probabilities[wrong].max(axis=1))]
+    # END SOLUTION
+
+
+# %% tags=["check"]
+workshop.check("08.1", surest_mistakes)
+
+# %% [markdown]
+# ## Exercise 08.2 · A file for batch transform (6 minutes, easy)
 #
 # A batch transform reads a file line by line, and each line is a record of its own. Write the
 # function that makes such a file from images, an array (n, 8, 8, 1) of whole numbers: a JSON object
@@ -45,10 +71,10 @@ def json_lines(images):
 
 
 # %% tags=["check"]
-workshop.check("08.1", json_lines)
+workshop.check("08.2", json_lines)
 
 # %% [markdown]
-# ## Exercise 08.2 · A digit in place of ten numbers (8 minutes, medium)
+# ## Exercise 08.3 · A digit in place of ten numbers (8 minutes, medium)
 #
 # A server answers with the probabilities of ten classes, in JSON:
 # `{"predictions": [[0.1, …], …]}`. Your clients want a digit, and want to know when the model isn't
@@ -74,4 +100,4 @@ def digits_of(body, sure=0.5):
 
 
 # %% tags=["check"]
-workshop.check("08.2", digits_of)
+workshop.check("08.3", digits_of)

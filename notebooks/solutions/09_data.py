@@ -14,9 +14,11 @@
 # %% [markdown]
 # # 09 · Exercises: data
 #
-# Two exercises, easy and medium. Neither needs a job.
+# Three exercises, one easy and two medium. None of them needs a job.
 
 # %%
+import struct
+
 import numpy as np
 
 import workshop
@@ -82,3 +84,39 @@ def files_of(names, sharded, rank, world_size, local_rank, local_size):
 
 # %% tags=["check"]
 workshop.check("09.2", files_of)
+
+# %% [markdown]
+# ## Exercise 09.3 · Records of a file (10 minutes, medium)
+#
+# A TFRecord file is one record after another: its length in 8 bytes (`"<Q"`), 4 bytes of checksum,
+# the data, 4 bytes of checksum. A copy of such a file may have been cut off, and nobody notices if
+# the reader just stops there.
+#
+# Write the function that takes the bytes of a file and returns the data of its records, a list of
+# bytes. If the file ends in the middle of a record, raise `ValueError`. Don't check the checksums.
+#
+# <details><summary>Hint</summary>
+# struct.unpack("<Q", content[at : at + 8]) gives a tuple of one number. A slice beyond the end is
+# just shorter, so compare where the record should end with len(content), before you cut.
+# </details>
+
+
+# %% tags=["answer"]
+def records_of(content):
+    """The data of each record. Content: the bytes of a TFRecord file."""
+    # BEGIN SOLUTION
+    records, at = [], 0
+    while at < len(content):
+        if at + 8 > len(content):
+            raise ValueError(f"The file ends in the length of record {len(records)}.")
+        (length,) = struct.unpack("<Q", content[at : at + 8])
+        first, at = at + 12, at + 12 + length + 4
+        if at > len(content):
+            raise ValueError(f"The file ends in the middle of record {len(records)}.")
+        records.append(content[first : first + length])
+    return records
+    # END SOLUTION
+
+
+# %% tags=["check"]
+workshop.check("09.3", records_of)

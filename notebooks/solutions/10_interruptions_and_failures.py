@@ -14,7 +14,7 @@
 # %% [markdown]
 # # 10 · Exercises: interruptions and failures
 #
-# Three exercises, easy, medium and hard. None of them needs a job.
+# Four exercises, from easy to hard. None of them needs a job.
 
 # %%
 import json
@@ -69,7 +69,54 @@ def done_twice(lines):
 workshop.check("10.1", done_twice)
 
 # %% [markdown]
-# ## Exercise 10.2 · Diagnose a hang (10 minutes, medium)
+# ## Exercise 10.2 · Which mistake do the hashes show? (8 minutes, medium)
+#
+# Five trainings ended without an error. Each rank left a record:
+#
+# ```
+# {"rank": 0, "steps": 20, "images": "9f74…",
+#  "at_start": "da6d…", "after_first": "795e…", "at_end": "2f14…"}
+# ```
+#
+# `steps` is how many steps it took, `images` a hash of the images that it read, and the other three
+# are hashes of its weights. Write the function that takes such records, one for each rank, and
+# returns which mistake was made:
+#
+# - `"steps"`: the ranks took different numbers of steps;
+# - `"images"`: all ranks read the same images;
+# - `"start"`: they started from different weights;
+# - `"gradients"`: they started alike and did not average their gradients in the first step;
+# - `None`: nothing of this.
+#
+# If there are several, return the first of this list.
+#
+# <details><summary>Hint</summary>
+# Collect the values of each key in a set: how many different ones are there? What must be equal on
+# all ranks, and what must not? Compare the weights after the first step, not those at the end:
+# a later mistake would show there, too.
+# </details>
+
+
+# %% tags=["answer"]
+def mistake(records):
+    """ "steps", "images", "start", "gradients" or None. Records: a dictionary for each rank."""
+    # BEGIN SOLUTION
+    different = {key: len({record[key] for record in records}) for key in records[0]}
+    if different["steps"] > 1:
+        return "steps"
+    if different["images"] == 1:
+        return "images"
+    if different["at_start"] > 1:
+        return "start"
+    return "gradients" if different["after_first"] > 1 else None
+    # END SOLUTION
+
+
+# %% tags=["check"]
+workshop.check("10.2", mistake)
+
+# %% [markdown]
+# ## Exercise 10.3 · Diagnose a hang (10 minutes, medium)
 #
 # A job of four ranks hangs. Somebody sent SIGUSR1 to each rank, and each printed its stack, the
 # innermost call first. The ranks print at the same time, so their lines may be mixed:
@@ -112,10 +159,10 @@ def culprit(log):
 
 
 # %% tags=["check"]
-workshop.check("10.2", culprit)
+workshop.check("10.3", culprit)
 
 # %% [markdown]
-# ## Exercise 10.3 · A checkpoint that is never half (13 minutes, hard)
+# ## Exercise 10.4 · A checkpoint that is never half (13 minutes, hard)
 #
 # A spot instance can be taken away while a checkpoint is being written. Then the file must be the
 # complete old one or the complete new one. Write `save(path, chunks)`: `chunks` yields the bytes of
@@ -149,4 +196,4 @@ def save(path, chunks):
 
 
 # %% tags=["check"]
-workshop.check("10.3", save)
+workshop.check("10.4", save)

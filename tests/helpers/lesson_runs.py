@@ -21,15 +21,16 @@ SEAT = "tests"
 # Fewer of everything: the lesson's own numbers are for `make run`.
 SMALL: dict[str, dict] = {
     "00": {"epochs": 5, "expected_accuracy": 0.85},
-    "01": {"repeats": 3, "steps": 3, "seeds": 2, "updates": 60, "timed_batch_size": 128},
+    "01": {"rounds": 5, "steps": 2, "seeds": 2, "large_batch": 256},
     "02": {"largest_bytes": 1_048_576, "blocks": 3, "epochs": 2},
     # A slow worker that is slower than what else a busy machine does to the others.
     "03": {"steps": 110, "slow_ms": 100, "epochs": 6, "expected_accuracy": 0.85},
-    "04": {"max_steps": 6, "batch": 512, "turn_steps": 8, "rounds": 3},
-    "05": {"repeats": 1},
+    "04": {"max_steps": 6, "steps": 2, "rounds": 3},
+    "05": {"steps": 2, "rounds": 3, "short_batches": [64]},
     "06": {
-        "links": ["wide", "50mbit"],
-        "epochs": 5,
+        "links": ["wide", "25mbit"],
+        "jobs_each": 1,
+        "rounds": 2,
         "layout_instances": [1, 2],
         "layout_megabytes": 4,
     },
@@ -39,8 +40,8 @@ SMALL: dict[str, dict] = {
         "blocks": 3,
         "training_between": "50mbit",
     },
-    "08": {"epochs": 8, "requests": 40},
-    "09": {"epochs": 1},
+    "08": {"epochs": 8, "requests": 40, "rounds": 3},
+    "09": {"epochs": 1, "rounds": 3},
     "10": {"epochs": 80},
     "99": {},
 }

@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from types import SimpleNamespace
 
 import boto3
@@ -14,9 +15,7 @@ REGION = "us-east-1"
 @contextmanager
 def aws(monkeypatch):
     """moto instead of AWS, with what the emulator adds to it."""
-    from local_sagemaker.moto_backend.patches import patch_cloudformation  # slow
-
-    patch_cloudformation()
+    import_module("local_sagemaker.moto_backend.cloudformation")  # slow
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
     with moto.mock_aws():

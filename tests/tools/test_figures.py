@@ -21,7 +21,7 @@ def png(colour):
     return buffer.getvalue()
 
 
-def executed(folder, pictures=2):
+def executed(folder, pictures=3):
     """A run: its first lessons have a tagged cell with a picture."""
     folder.mkdir()
     about = {"date": "2026-11-22", "commit": "abc1234", "machine": "a machine, 2 cores"}
@@ -53,7 +53,7 @@ def test_the_readme_gets_the_runs_pictures(tmp_path, readme):
     files = [picture["file"] for picture in record["pictures"]]
     assert sorted(path.name for path in to.iterdir()) == sorted(["run.json", *files])
     reds = [Image.open(to / name).convert("RGB").getpixel((0, 0))[0] for name in files]
-    assert reds == [0, 1], "each lesson's own picture"
+    assert reds == [0, 1, 2], "each lesson's own picture"
     text = readme.read_text()
     assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
     second = record["pictures"][1]
@@ -61,13 +61,15 @@ def test_the_readme_gets_the_runs_pictures(tmp_path, readme):
         f'[![Picture "1"](docs/site/figures/{second["file"]})](notebooks/{second["lesson"]}.ipynb)'
     )
     assert picture in text
+    first = next(line for line in text.splitlines() if line.startswith("[!["))
+    assert record["pictures"][0]["file"] in first and "|" not in first, "alone on its line"
     assert "Recorded on 2026-11-22 at commit abc1234, on a machine, 2 cores." in text
     assert figures.replaced(text, record) == text, "a second time changes nothing"
 
 
 def test_a_run_that_lacks_a_picture_changes_nothing(tmp_path, readme):
     before = readme.read_text()
-    with pytest.raises(figures.NoFigures, match="1 pictures of cells tagged 'readme', not 2"):
+    with pytest.raises(figures.NoFigures, match="1 pictures of cells tagged 'readme', not 3"):
         figures.write(executed(tmp_path / "run", pictures=1), tmp_path / "figures", readme)
     assert readme.read_text() == before and not (tmp_path / "figures").exists()
 
@@ -89,7 +91,7 @@ def test_the_readme_has_what_was_recorded():
     assert sum(sizes) < 400_000
 
 
-def test_two_cells_of_the_lessons_are_tagged():
+def test_three_cells_of_the_lessons_are_tagged():
     tagged = [
         lesson.stem
         for lesson in chosen(())

@@ -236,7 +236,7 @@ class JobResult:
     def summary(self) -> str:
         """Status, seconds and metrics in a few lines."""
         phases = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in self.phases.items())
-        metrics = ", ".join(f"{name} {value:.4g}" for name, value in self.metrics.items())
+        metrics = ", ".join(f"{name} {_shown(value)}" for name, value in self.metrics.items())
         count = self.description.get("ResourceConfig", {}).get("InstanceCount", 1)
         return "\n".join(
             [
@@ -252,6 +252,10 @@ class JobResult:
         reason = self.description.get("FailureReason") or self.description["SecondaryStatus"]
         last = [str(line) for line in self.lines if line.text.strip()][-LAST_LINES:]
         return "\n".join([f"{self.name}: {self.status}. {reason}", "Its log's last lines:", *last])
+
+
+def _shown(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _decoded(value: str) -> Any:

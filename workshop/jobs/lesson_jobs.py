@@ -31,13 +31,16 @@ PLANNED_SECONDS = 300
 Settings = dict[str, Any]  # fields of a LessonJob
 TENSORFLOW: Settings = {"framework": "tensorflow", "version": "2.12.0"}
 PYTORCH: Settings = {"framework": "pytorch", "version": "2.2.0"}
-DIGITS: dict[str, dict[str, str]] = {
-    "training": {"folder": "digits/training"},
-    "test": {"folder": "digits/test"},
-}
 UNASKED = "-x OMPI_MCA_btl_tcp_eager_limit=4000000"  # large messages go without asking first
 KINDS = {str: "a text", bool: "true or false", list: "a list", dict: "a mapping"}
 PARAMETERS_CELL = re.compile(r'^# %% tags=\["parameters"\]\n(.*?)(?=^# %%|\Z)', re.M | re.S)
+
+
+def _channels(dataset: str) -> dict[str, dict[str, str]]:
+    return {name: {"folder": f"{dataset}/{name}"} for name in ("training", "test")}
+
+
+DIGITS = _channels("digits")
 
 
 class UnknownLesson(ValueError):
@@ -176,55 +179,66 @@ def _lesson_04(lesson) -> Iterator[LessonJob]:
 
 
 def _lesson_05(lesson) -> Iterator[LessonJob]:
-    common = TENSORFLOW | {
-        "instance_type": lesson.instance_type,
-        "label": "horovod",
+    """The lesson starts the first four, which measure, in random order."""
+    common = TENSORFLOW | {"instance_type": lesson.instance_type, "label": "horovod"}
+    large = "digits-28" if lesson.dataset == "digits" else lesson.dataset
+    measured: Settings = common | {
+        "hyperparameters": {
+            "global-batch-size": lesson.measured_batch,
+            "steps": lesson.steps,
+            "rounds": lesson.rounds,
+            "library": "tensorflow",
+        },
+        "channels": _channels(large),
+    }
+    training: Settings = common | {
         "hyperparameters": {
             "epochs": lesson.epochs,
             "global-batch-size": lesson.global_batch_size,
             "learning-rate": lesson.learning_rate,
             "threads-per-rank": 1,
         },
-        "channels": DIGITS,
+        "channels": _channels(lesson.dataset),
     }
 
-    def horovod(name: str, count: int, processes: int, **settings) -> LessonJob:
-        settings |= common | _mpi(processes, custom_mpi_options=YIELD)
-        return LessonJob(name, "train_tf_horovod.py", count, **settings)
+    def horovod(name: str, script: str, count: int, processes: int, **settings) -> LessonJob:
+        settings |= _mpi(processes, custom_mpi_options=YIELD)
+        return LessonJob(name, script, count, **settings)
 
     n, m = lesson.instance_count, lesson.processes_per_host
+    script, demo = "train_tf_horovod.py", "demos/measure_scaling.py"
+    yield horovod(f"measure 1 x {n}", demo, 1, n, **measured)
+    yield horovod(f"measure {n} x 1", demo, n, 1, **measured)
+    yield horovod(f"measure {n} x 1 again", demo, n, 1, **measured)
+    yield horovod(f"measure {n} x {m} in a VPC", demo, n, m, in_vpc=True, **measured)
+    yield horovod(f"{n} x {m}", script, n, m, **training)
+    yield horovod(f"{n} x 1 in a VPC", script, n, 1, in_vpc=True, **training)
     multi_worker = {"multi_worker_mirrored_strategy": {"enabled": True}}
-    yield horovod("horovod", n, m)
-    for number in range(1, lesson.repeats + 1):
-        run = "" if number == 1 else f", run {number}"
-        yield horovod(f"1 x 1{run}", 1, 1)
-        yield horovod(f"1 x {m}{run}", 1, m)
-        yield horovod(f"{n} x 1{run}", n, 1)
-        if number > 1:
-            yield horovod(f"{n} x {m}{run}", n, m)
-        yield horovod(f"{n} x 1 in a VPC{run}", n, 1, in_vpc=True)
-        name = f"{n} x 1 MultiWorker{run}"
-        yield LessonJob(name, "train_tf_mirrored.py", n, distribution=multi_worker, **common)
+    name = f"{n} x 1 MultiWorker"
+    yield LessonJob(name, "train_tf_mirrored.py", n, distribution=multi_worker, **training)
 
 
 def _lesson_06(lesson) -> Iterator[LessonJob]:
     """On AWS links stay as they are."""
-    common: Settings = {"label": "links", "in_vpc": True}
-    training: Settings = {
-        "instance_type": lesson.instance_type,
-        "hyperparameters": {
-            "global-batch-size": lesson.global_batch_size,
-            "hidden-units": lesson.hidden_units,
-            "epochs": lesson.epochs,
-            "threads-per-rank": 1,
-            "log-every": 0,
-        },
-        "channels": DIGITS,
-    }
-    training |= common | _links("wide") | _mpi(1, custom_mpi_options=f"{YIELD} {UNASKED}")
-    for name, count in {"one": 1, "two, wide": 2}.items():
-        yield LessonJob(f"DDP, {name}", "train_torch_ddp.py", count, **training, **PYTORCH)
-        yield LessonJob(f"Horovod, {name}", "train_tf_horovod.py", count, **training, **TENSORFLOW)
+    common: Settings = {"label": "links", "in_vpc": True, **PYTORCH}
+    for number in range(lesson.jobs_each):
+        yield LessonJob(
+            f"wide, job {number}",
+            "demos/measure_scaling.py",
+            2,
+            lesson.instance_type,
+            hyperparameters={
+                "library": "torch",
+                "global-batch-size": lesson.global_batch_size,
+                "hidden-units": lesson.hidden_units,
+                "steps": 2,
+                "rounds": lesson.rounds,
+            },
+            channels={name: {"folder": f"digits-28/{name}"} for name in ("training", "test")},
+            **common,
+            **_mpi(1),
+            **_links("wide"),
+        )
     for count in lesson.layout_instances:
         processes = lesson.layout_ranks // count
         yield LessonJob(
@@ -233,14 +247,13 @@ def _lesson_06(lesson) -> Iterator[LessonJob]:
             count,
             lesson.layout_instance_type,
             hyperparameters={
-                "algorithms": "gloo,hierarchical",
+                "algorithms": "gloo,hierarchical" if count > 1 else "gloo",
                 "bytes": lesson.layout_megabytes * 1_000_000,
-                "blocks": 3,
+                "blocks": 5,
             },
             **common,
             **_mpi(processes),
             **_links(lesson.layout_link),
-            **PYTORCH,
         )
 
 
@@ -328,6 +341,7 @@ def _lesson_10(lesson) -> Iterator[LessonJob]:
         "hyperparameters": {
             "epochs": lesson.epochs,
             "checkpoint-every": lesson.checkpoint_every,
+            "log-every": 1,
             "threads-per-rank": 1,
         },
         "channels": DIGITS,

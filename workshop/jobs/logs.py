@@ -18,13 +18,15 @@ class Line:
     """A line of a job's log.
 
     host: where it was said, such as "algo-2". rank: of the process under mpirun, else None.
-    stream: the host whose log holds the line; under mpirun the first host's log holds all.
+    stream: the host whose log holds the line; under mpirun the first host's log holds all. time:
+    when it reached the log, Unix seconds; None where nobody knows.
     """
 
     host: str
     rank: int | None
     text: str
     stream: str
+    time: float | None = None
 
     def __str__(self) -> str:
         who = self.host if self.rank is None else f"rank {self.rank} on {self.host}"
@@ -37,11 +39,11 @@ class Line:
         return record and {"host": self.host, "rank": self.rank} | record
 
 
-def parse(stream: str, message: str) -> Line:
+def parse(stream: str, message: str, time: float | None = None) -> Line:
     """Split mpirun's rank tag off a log message."""
     if tag := RANK_TAG.match(message):
-        return Line(tag[2], int(tag[1]), tag[3], stream)
-    return Line(stream, None, message, stream)
+        return Line(tag[2], int(tag[1]), tag[3], stream, time)
+    return Line(stream, None, message, stream, time)
 
 
 class LogReader:
@@ -53,14 +55,17 @@ class LogReader:
 
     def new_lines(self) -> list[Line]:
         """The lines since the last call, host after host; empty if there is no log yet."""
-        return [parse(host, message) for host, message in self.new_messages()]
+        return [parse(host, text, time) for host, text, time in self._new_messages()]
 
     def new_messages(self) -> Iterator[tuple[str, str]]:
         """The same, as (host, message), with the message unparsed."""
+        return ((host, text) for host, text, _ in self._new_messages())
+
+    def _new_messages(self) -> Iterator[tuple[str, str, float]]:
         for stream in self._streams():
             host = stream.split("/")[-1].rpartition("-")[0]
-            for message in self._messages(stream):
-                yield host, message
+            for message, time in self._messages(stream):
+                yield host, message, time
 
     def _streams(self) -> list[str]:
         try:
@@ -77,7 +82,8 @@ class LogReader:
             page = self.client.get_log_events(
                 logGroupName=LOG_GROUP, logStreamName=stream, startFromHead=True, **after
             )
-            yield from (event["message"].rstrip("\n") for event in page["events"])
+            for entry in page["events"]:
+                yield entry["message"].rstrip("\n"), entry["timestamp"] / 1000
             if self.tokens.get(stream) == page["nextForwardToken"]:
                 return
             self.tokens[stream] = page["nextForwardToken"]

@@ -19,6 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workshop.launch import delayed_link
 from workshop.launch.processes import Line, Processes, ProcessFailed
 from workshop.output import event_table, records
 
@@ -50,7 +51,12 @@ class CompletedRun:
 
 
 def mpirun(
-    ranks: int, *command, show: bool = True, timeout: float = 300, **environment
+    ranks: int,
+    *command,
+    show: bool = True,
+    timeout: float = 300,
+    latency: float = 0,
+    **environment,
 ) -> CompletedRun:
     """Run a command on `ranks` processes of this machine at once, and wait for all of them.
 
@@ -61,6 +67,8 @@ def mpirun(
         show: print the whole command, and each line as it comes, its rank in front. Otherwise
             the command alone is printed, without mpirun's options.
         timeout: seconds after which all are ended.
+        latency: seconds that each message between ranks takes one way, by TCP; 0: ranks talk
+            through memory. Ask `delayed_link.unavailable_reason` whether this machine can.
         environment: variables for every rank, for example HOROVOD_TIMELINE="/tmp/trace.json".
 
     Raises:
@@ -70,6 +78,9 @@ def mpirun(
     full = mpirun_command(ranks, words)
     typed = as_typed(full if show else [*full[:3], *words], environment)
     print(f"$ {typed}", flush=True)
+    if latency:
+        full = delayed_link.through(full, latency)
+        environment = delayed_link.OPEN_MPI | environment
     with Processes([full], environment, line_from=line_from_mpirun) as processes:
         try:
             processes.wait(timeout, _print if show else lambda line: None)

@@ -1,4 +1,4 @@
-"""`workshop.quiz`: a lesson's three questions; a click on a choice says whether it is right.
+"""`workshop.quiz`: a lesson's questions; a click on a choice says whether it is right.
 
 The questions are in notebooks/quiz/lesson_NN.toml:
 

@@ -5,7 +5,7 @@ elsewhere, and says so:
 
     kept = reference_results.load("06")
     print(kept.caption)
-    kept.results["narrowing"]
+    kept.results["sweep"]
 
 `python -m workshop.lesson.reference_results build/06_vpc_colocation.ipynb` keeps the results of a
 lesson that was just executed on this machine, in notebooks/recorded/. What takes too long for a
@@ -29,7 +29,7 @@ from workshop.paths import RECORDED
 
 # lesson: the results that a machine without narrow links needs
 NEEDED = {
-    "06": ("narrowing", "alone", "placed"),
+    "06": ("sweep", "gradient_bytes", "placed"),
     "07": ("events", "steps"),
 }
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.ticker import PercentFormatter
 
-from workshop.plots.figures import HATCHES, MARKERS
+from workshop.plots.figures import HATCHES
 from workshop.plots.look import COLOURS, canvas
 
+MARKERS = "o^svDP"  # each can be filled or open
 BACKWARD = 2 / 3  # of a step's computing: backward has about twice the operations of forward
 
 
@@ -36,10 +38,10 @@ def step_bars(steps: pd.DataFrame, title: str, spread: pd.DataFrame | None = Non
             middle = (spread["lowest"] + spread["highest"]) / 2
             reach = (spread["highest"] - spread["lowest"]) / 2
             axes.errorbar(middle, names, xerr=reach, fmt="none", ecolor="black", capsize=3)
-        axes.set_xlim(0)
-        axes.invert_yaxis()
+        axes.set(xlim=(0, None), ylim=(len(steps) - 0.4, -0.6))
         axes.grid(axis="y", visible=False)
-        axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=3)
+        below = -0.5 / (0.5 * len(steps) + 0.4)  # half an inch, in heights of the axes
+        axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, below), ncols=3)
 
 
 def scaling_map(dots: pd.DataFrame, title: str, noise: tuple[float, float] | None = None) -> None:
@@ -81,4 +83,6 @@ def scaling_map(dots: pd.DataFrame, title: str, noise: tuple[float, float] | Non
             name = dot["label"] + ("" if dot["source"] == "measured" else f" ({dot['source']})")
             axes.plot(dot["r"], dot["share"], mark, color=colour, markersize=8, label=name, **style)
         axes.set_ylim(0, 1.15 * max(1, dots["share"].max()))
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
         axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2)

@@ -11,7 +11,7 @@ SDK, boto3 or AWS CLI, pointed here by `AWS_ENDPOINT_URL`.
 
 What other packages use is in PUBLIC. The folders; none imports one that stands above it here:
 
-    cli/            the command `local-sagemaker`
+    cli.py          the command `local-sagemaker`
     server/         the HTTP server: who answers a request, and what a wrong one gets
     api/            SageMaker's calls that are answered here
     hosting/        endpoints and batch transforms: workers that load a model and answer

@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
+from botocore.credentials import Credentials
 
 from local_sagemaker import credentials
 from local_sagemaker.core.aws import REGION, SDK_DEFAULTS, LocalAws
@@ -233,12 +234,11 @@ def environment(state: Path, port: int) -> dict[str, str]:
     Version 3 of the SDK is told not to look a role up in IAM: here a role need not exist.
     Raises EmulatorError where the state directory is not the user's own.
     """
-    try:
-        aws = LocalAws(port, credentials.load(state))
-    except (credentials.NotPrivate, OSError) as error:
-        raise EmulatorError(str(error)) from error
-    variables = aws.variables(REGION)
-    variables["SAGEMAKER_USER_CONFIG_OVERRIDE"] = str(_sdk_defaults(state))
+    variables = LocalAws(port, _credentials(state)).variables(REGION)
+    defaults = state / "sdk-defaults.yaml"
+    if not defaults.exists() or defaults.read_text() != SDK_DEFAULTS:
+        defaults.write_text(SDK_DEFAULTS)
+    variables["SAGEMAKER_USER_CONFIG_OVERRIDE"] = str(defaults)
     variables["SAGEMAKER_VALIDATE_ROLE"] = "false"
     if any(name.lower() in ("http_proxy", "all_proxy") for name in os.environ):
         direct = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
@@ -254,10 +254,7 @@ def environment_of_running() -> dict[str, str]:
     Raises EmulatorError if none is up.
     """
     state = state_directory()
-    emulator = running(state)
-    if not emulator:
-        raise EmulatorError("The emulator is down. Start it with: local-sagemaker start")
-    return environment(state, emulator.port)
+    return environment(state, _port(state))
 
 
 def client(service: str):
@@ -265,19 +262,22 @@ def client(service: str):
 
     Raises EmulatorError if none is up.
     """
-    import boto3  # slow, and `local-sagemaker env` need not wait for it
-    from botocore.config import Config
-
-    env = environment_of_running()
+    state = state_directory()
+    port = _port(state)
     for name in conflicting_variables(os.environ):
         del os.environ[name]
-    keys = env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"]
-    session = boto3.Session(*keys, region_name=env["AWS_DEFAULT_REGION"])
-    return session.client(service, endpoint_url=env["AWS_ENDPOINT_URL"], config=Config(proxies={}))
+    return LocalAws(port, _credentials(state)).client(service, REGION)
 
 
-def _sdk_defaults(state: Path) -> Path:
-    path = state / "sdk-defaults.yaml"
-    if not path.exists() or path.read_text() != SDK_DEFAULTS:
-        path.write_text(SDK_DEFAULTS)
-    return path
+def _port(state: Path) -> int:
+    emulator = running(state)
+    if not emulator:
+        raise EmulatorError("The emulator is down. Start it with: local-sagemaker start")
+    return emulator.port
+
+
+def _credentials(state: Path) -> Credentials:
+    try:
+        return credentials.load(state)
+    except (credentials.NotPrivate, OSError) as error:
+        raise EmulatorError(str(error)) from error

@@ -120,17 +120,16 @@ class Emulator:
     def log(self, name: str) -> dict[str, list[str]]:
         """The lines of a job's log so far, host -> lines."""
         logs = self.client("logs")
+        by_host: dict[str, list[str]] = {}
         try:
             streams = logs.describe_log_streams(
                 logGroupName=LOG_GROUP, logStreamNamePrefix=f"{name}/", orderBy="LogStreamName"
             )["logStreams"]
         except logs.exceptions.ResourceNotFoundException:  # the first job makes the group
             return {}
-        by_host: dict[str, list[str]] = {}
         for stream in (stream["logStreamName"] for stream in streams):
-            events = logs.get_log_events(
-                logGroupName=LOG_GROUP, logStreamName=stream, startFromHead=True
-            )["events"]
+            where = {"logGroupName": LOG_GROUP, "logStreamName": stream}
+            events = logs.get_log_events(**where, startFromHead=True)["events"]
             # A spot job that was interrupted has a stream for each time it was started.
             lines = by_host.setdefault(stream.split("/")[1].rpartition("-")[0], [])
             lines.extend(event["message"] for event in events)

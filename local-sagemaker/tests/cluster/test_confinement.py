@@ -21,9 +21,10 @@ from emulator_harness import SCRIPTS, command_request, estimator, request, start
 from nobody_helpers import only_root, run_as_nobody
 
 from local_sagemaker import daemon
-from local_sagemaker.cluster import relay, supervisor_process
-from local_sagemaker.cluster.orphans import JOB_ENV, kill_orphans
-from local_sagemaker.cluster.spec import PROCESSES, ClusterSpec, Host
+from local_sagemaker.cluster import relay
+from local_sagemaker.cluster import supervised_processes as supervisor_process
+from local_sagemaker.cluster.orphans import kill_orphans
+from local_sagemaker.cluster.spec import JOB_ENV, PROCESSES, ClusterSpec, Host
 from local_sagemaker.pytest_plugin import BUCKET, Emulator, processes_with, sdk_session
 
 # What README's table says: what works in an instance of namespaces, and what else in one that is a

@@ -36,7 +36,7 @@ def test_nothing_of_a_job_is_left_and_the_learners_environment_is_as_it_was(emul
     assert (sorted(os.listdir(links)), Path("/proc/self/mounts").read_text()) == before
     until_gone(job.name)
     folder, deadline = emulator.state / "jobs" / job.name, time.monotonic() + 60
-    while os.listdir(folder) != ["job.json"]:  # removed just after the job has ended
+    while os.listdir(folder) != ["record.json"]:  # removed just after the job has ended
         assert time.monotonic() < deadline, os.listdir(folder)
         time.sleep(0.1)
 

@@ -54,7 +54,7 @@ def test_without_them_instances_are_plain_processes_and_links_have_no_rate(witho
     with pytest.raises(OSError, match=f"namespaces were asked for, but: {INSTALL.format('ip')}"):
         probe.isolation("namespaces")
     with pytest.raises(FileNotFoundError, match=INSTALL.format("ip")):
-        linux.ip_batch(["link"])
+        linux.batch("ip", ["link"])
     assert probe.shaping_unavailable_reason() == INSTALL.format("tc")
 
 
@@ -77,3 +77,10 @@ def test_without_them_tests_skip_with_the_reason_and_none_fails(tmp_path):
     assert all(name in done.stdout for name in NEED_THEM), done.stdout
     reasons = [line for line in done.stdout.splitlines() if line.startswith("SKIPPED")]
     assert reasons and all(INSTALL.format("ip") in reason for reason in reasons), reasons
+
+
+def test_an_installation_that_instances_do_not_see_is_named(monkeypatch):
+    """Each instance has a /tmp of its own; without the reason nobody knows what to change."""
+    monkeypatch.setattr(sys, "prefix", "/tmp/venv")
+    kind, why = probe.isolation()
+    assert kind == "processes" and "installed in /tmp" in why and "elsewhere" in why

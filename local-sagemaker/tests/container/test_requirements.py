@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from emulator_harness import estimator, start
 
-from local_sagemaker.container.requirements import constraints
+from local_sagemaker.container.toolkit_patches import constraints
 
 NAME = "workshop_test_package"
 SCRIPT = f"""

@@ -45,8 +45,8 @@ def test_another_content_type(kind):
 
 
 def test_what_is_accepted():
-    assert forms.accepted(LINES, '{\n    "a": 1\n}', JSON) == ('{    "a": 1}', LINES)
-    assert forms.accepted(None, '{\n    "a": 1\n}', JSON) == ('{\n    "a": 1\n}', JSON)
+    assert forms.accepted(LINES, '{\n    "a": 1\n}') == ('{    "a": 1}', LINES)
+    assert forms.accepted(None, '{\n    "a": 1\n}') == ('{\n    "a": 1\n}', JSON)
     result = forms.attributes("tfs-model-name=a,tfs-model-version=2,other=3")
     assert result == {"tfs-model-name": "a", "tfs-model-version": "2"}
 

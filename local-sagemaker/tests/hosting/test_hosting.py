@@ -179,7 +179,7 @@ def test_a_worker_answers_nobody_but_its_endpoint(served, loud):
         assert post(port, path) == post(port, path, **WEB_PAGE) == 403, path
         assert post(port, path, "GET") == post(port, path, "PUT") == 403, path
     assert post(port, "/invocations", Content_Length="9" * 12) == 403  # and waits for no body
-    assert post(port, f"/{key}/invocations", Content_Length="abc") == 400
+    assert post(port, f"/{key}/invocations", Content_Length="abc") == 411
     served.raw(loud, "[1]")
     served.until_log(loud, "ASKED")
     assert served.log(loud).count("ASKED") == 1

@@ -15,10 +15,11 @@ from botocore.exceptions import ClientError
 from hosting_helpers import PATIENCE, TRIPLE, archive, no_retries, script
 
 from local_sagemaker.api.runtime import RuntimeApi
+from local_sagemaker.core.records import Record
+from local_sagemaker.core.s3_input import DataError
 from local_sagemaker.hosting import worker
 from local_sagemaker.hosting.endpoint_run import MAX_RESTARTS, EndpointRun
-from local_sagemaker.hosting.hosting_record import Record
-from local_sagemaker.hosting.model import Container, ModelDataError, fetch
+from local_sagemaker.hosting.model import Container, fetch
 from local_sagemaker.hosting.runtime.__main__ import load
 from local_sagemaker.hosting.runtime.http import CannotLoad
 from local_sagemaker.protocol.bodies import RequestBody
@@ -83,7 +84,7 @@ DATA = {
 def test_an_archive_that_is_none(served, tmp_path, name):
     data, why = DATA[name]
     uri = served.emulator.put(f"models/{name}.tar.gz", data)
-    with pytest.raises(ModelDataError, match=why):
+    with pytest.raises(DataError, match=why):
         fetch(served.emulator.aws(), Container("x", "", uri, {}), "us-east-1", tmp_path / "a" / "b")
     assert not list(tmp_path.rglob("outside.txt"))
 
@@ -136,12 +137,12 @@ def transform_fn(model, data, content_type, accept):
 def running(served, name: str, variant: dict | None = None, seconds: float = 60) -> EndpointRun:
     """An endpoint's run in this process, with limits of the test's own."""
     container = Container(name, "", f"s3://lessons-data/models/{name}/model.tar.gz", {})
-    data = {"name": name, "request": {}, "status": "Creating", "region": "us-east-1", "tags": []}
-    data |= {"arn": f"arn:{name}", "stream": "AllTraffic/i-1", "config": name}
-    data["variant"] = {"VariantName": "AllTraffic"} | (variant or {})
+    fields = {"name": name, "region": "us-east-1", "container": vars(container)}
+    fields |= {"arn": f"arn:{name}", "stream": "AllTraffic/i-1", "config": name}
+    fields["variant"] = {"VariantName": "AllTraffic"} | (variant or {})
     folder = served.emulator.state / "by-hand" / name
-    record = Record.create(folder, data, container)
-    run = EndpointRun(record, served.emulator.aws(), folder, seconds)
+    record = Record.create(folder, {}, "Creating", **fields)
+    run = EndpointRun(record, served.emulator.aws(), seconds)
     run.thread.start()
     return run
 
@@ -154,7 +155,7 @@ def test_an_answer_that_takes_too_long(served):
         first, run.seconds = run.worker, 1.0
         environ = {"wsgi.input": RequestBody(io.BytesIO(b"500"), "3", chunked=False)}
         signature = SimpleNamespace(region="us-east-1", verify_body=lambda _: None)
-        response = RuntimeApi(SimpleNamespace(find=lambda *_: run)).invoke(
+        response = RuntimeApi(SimpleNamespace(runs={"hangs-1": run})).invoke(
             "hangs-1", SimpleNamespace(environ=environ), signature
         )
         assert response.status == "424 ModelError"
@@ -181,9 +182,9 @@ def test_a_worker_tells_of_its_own_end(served, tmp_path):
     output: list[str] = []
     process = worker.Worker(tmp_path, env, output.extend)
     try:
-        with pytest.raises(worker.StartError, match="ended with exit code 1"):
+        with pytest.raises(worker.StartError, match=r"exit code 1\)\s.*it holds no file"):
             process.wait_until_ready(PATIENCE)
-        assert "it holds no file" in process.last_words() and output == list(process.tail)
+        assert output == list(process.tail)
         with pytest.raises(worker.NotTaken):  # so that the next worker may be asked instead
             process.ask(b"[1]", {}, PATIENCE)
     finally:

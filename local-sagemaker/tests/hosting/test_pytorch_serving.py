@@ -43,7 +43,7 @@ torch.jit.save(traced, folder / "traced" / "model.pt")
 os.environ["SAGEMAKER_PROGRAM"] = "inference.py"  # the SDK 3 names it, and does not pack it
 served = Toolkit(folder / "traced")
 answer = served.invoke(Request(json.dumps(images.tolist()).encode(), "application/json"))
-np.testing.assert_allclose(json.loads(answer.body), logits, atol=1e-5, rtol=0)
+np.testing.assert_allclose(json.loads(answer.get_data()), logits, atol=1e-5, rtol=0)
 try:
     raise AssertionError(served.invoke(Request(b"x", "image/png")))
 except Refused as refused:
@@ -110,4 +110,4 @@ def test_a_scikit_learn_image_predicts_by_itself(tmp_path, monkeypatch):
         "def model_fn(model_dir): return Tree()\n"
     )
     answer = Toolkit(tmp_path).invoke(Request(b"5.0,3.0\n6.5,3.0\n", "text/csv"))
-    assert answer.body == b"[8.0, 9.5]"
+    assert answer.get_data() == b"[8.0, 9.5]"

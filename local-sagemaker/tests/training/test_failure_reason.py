@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from local_sagemaker.core.failure import internal, shorten
+from local_sagemaker.core.records import internal, shorten
 from local_sagemaker.training.failure_reason import failure_reason as reason
 
 

@@ -28,7 +28,7 @@ def environment(
     monkeypatch.setenv("AWS_PROFILE", "work")
     monkeypatch.setenv("SECRET_OF_THE_LEARNER", "x")
     body = request("a-job", **changes)
-    record = JobRecord.create(tmp_path / "a-job", body, "arn:of:a-job", "eu-west-1")
+    record = JobRecord.create(tmp_path / "a-job", body, arn="arn:of:a-job", region="eu-west-1")
     aws = LocalAws(4600, Credentials("LOCALKEY", "its-secret"))
     return instances.environment(record, "algo-1", isolation, aws, connectivity)
 

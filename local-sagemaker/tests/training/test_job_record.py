@@ -13,16 +13,15 @@ from botocore.credentials import Credentials
 from emulator_harness import request
 from nobody_helpers import run_as_nobody
 
-from local_sagemaker.api.training import description
+from local_sagemaker.api.training import TrainingJobs, description
 from local_sagemaker.core.aws import REGION, LocalAws
 from local_sagemaker.storage import files
-from local_sagemaker.training.job_manager import JobManager
 from local_sagemaker.training.job_record import JobRecord
 
 
 @pytest.fixture
 def record(tmp_path):
-    return JobRecord.create(tmp_path / "a-job", request("a-job"), "arn", REGION)
+    return JobRecord.create(tmp_path / "a-job", request("a-job"), arn="arn", region=REGION)
 
 
 def steps(record: JobRecord) -> list[str]:
@@ -80,19 +79,19 @@ def test_a_record_that_was_ruined_takes_no_other_with_it(tmp_path, record, caplo
     record.end("Completed")
     for number, text in enumerate(["", "{}", "[]", '{"request": {}}', "\0"]):
         (tmp_path / f"ruined-{number}").mkdir()
-        (tmp_path / f"ruined-{number}" / "job.json").write_text(text)
-    jobs = JobManager(tmp_path, LocalAws(1, Credentials("KEY", "s")), "processes", 1.0)
-    assert [item.name for item in jobs.all(REGION)] == ["a-job"]
-    assert caplog.text.count("is not a job's record") == 5
+        (tmp_path / f"ruined-{number}" / "record.json").write_text(text)
+    jobs = TrainingJobs(tmp_path, LocalAws(1, Credentials("KEY", "s")), "processes", 1.0)
+    assert [item.name for item in jobs.in_region(REGION)] == ["a-job"]
+    assert caplog.text.count("is damaged") == 5
 
 
 def test_what_a_crash_left_is_cleaned_up(tmp_path, record):
     (tmp_path / "a-job/algo-1/ml").mkdir(parents=True)
     (tmp_path / "a-job/cluster.json").write_text("{}")
-    jobs = JobManager(tmp_path, LocalAws(1, Credentials("KEY", "s")), "processes", 1.0)
+    jobs = TrainingJobs(tmp_path, LocalAws(1, Credentials("KEY", "s")), "processes", 1.0)
     assert jobs.find("a-job", REGION).status == "Failed"
-    assert os.listdir(tmp_path / "a-job") == ["job.json"]
-    assert json.loads((tmp_path / "a-job/job.json").read_text())["status"] == "Failed"
+    assert os.listdir(tmp_path / "a-job") == ["record.json"]
+    assert json.loads((tmp_path / "a-job/record.json").read_text())["status"] == "Failed"
 
 
 REMOVE = """

@@ -57,7 +57,7 @@ def run(emulator, count: int, at_once: int) -> None:
                 assert message["TrainingJobStatus"] == "Completed", message.get("FailureReason")
                 waiting.remove(name)
         assert time.monotonic() < deadline, waiting
-    while any(path.name != "job.json" for path in emulator.state.glob("jobs/*/*")):
+    while any(path.name != "record.json" for path in emulator.state.glob("jobs/*/*")):
         assert time.monotonic() < deadline  # a job's files are removed just after its end
         time.sleep(0.05)
 
@@ -75,7 +75,7 @@ def usage(emulator) -> dict[str, object]:
         "temporaries": sorted(os.listdir(emulator.temporaries)),
         "own temporaries": sorted(os.listdir(emulator.state / "tmp")),
         "folders of jobs": [
-            p.name for p in emulator.state.glob("jobs/*/*") if p.name != "job.json"
+            p.name for p in emulator.state.glob("jobs/*/*") if p.name != "record.json"
         ],
         "host": host_network(),
     }

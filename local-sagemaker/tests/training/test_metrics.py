@@ -8,7 +8,7 @@ import pytest
 from emulator_harness import request
 
 from local_sagemaker.protocol.errors import AwsError
-from local_sagemaker.training import metrics
+from local_sagemaker.training import job_log as metrics
 
 
 def body(*definitions: tuple[str, str]) -> dict:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import torch
 import torch.distributed as dist
+from torch.distributed import distributed_c10d
 
 FORBIDDEN = [
     *("all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "gather"),
@@ -25,7 +26,7 @@ def vector_of(rank: int, length: int, kind: str) -> torch.Tensor:
 
 def call(all_gather: Callable, length: int, kind: str) -> dict:
     """What this rank's all_gather(vector) returned: its values, shape and type."""
-    with _replaced(_refuse):
+    with _replaced(_refuse, (dist, distributed_c10d)):  # the same functions under two names
         gathered = all_gather(vector_of(dist.get_rank(), length, kind))
     if not isinstance(gathered, torch.Tensor):
         return {"kind": type(gathered).__name__}
@@ -34,16 +35,18 @@ def call(all_gather: Callable, length: int, kind: str) -> dict:
 
 
 @contextmanager
-def _replaced(by: Callable[[Callable], Callable]) -> Iterator[None]:
-    """Inside the `with`, each collective of torch.distributed is what `by` makes of it."""
+def _replaced(by: Callable[[Callable], Callable], modules: tuple = (dist,)) -> Iterator[None]:
+    """Inside the `with`, each collective of these modules is what `by` makes of it."""
     originals = {name: getattr(dist, name) for name in FORBIDDEN}
     try:
-        for name, function in originals.items():
-            setattr(dist, name, by(function))
+        for module in modules:
+            for name, function in originals.items():
+                setattr(module, name, by(function))
         yield
     finally:
-        for name, function in originals.items():
-            setattr(dist, name, function)
+        for module in modules:
+            for name, function in originals.items():
+                setattr(module, name, function)
 
 
 def _refuse(function: Callable) -> Callable:

@@ -54,6 +54,55 @@ def with_ddp_on_all_images(model, loss_of, images, labels, steps):
         optimizer.step()
 
 
+def sum_is_twice(ranks):
+    """Right on two ranks."""
+    first = ranks[0]
+    for name, column in (("no broadcast", "start"), ("inner model", "end")):
+        if len({rank[column] for rank in ranks}) > 1:
+            return name
+    if len({rank["images"] for rank in ranks}) > 1:
+        return "unequal shards"
+    if first["order_1"] == first["order_2"]:
+        return "no set_epoch"
+    return "sum" if round(first["first_update"] / first["one_process_update"], 2) == 2 else "none"
+
+
+# The lines of a right answer to 01.5; each wrong answer changes one.
+LINES = {
+    1: """
+        dist.init_process_group("gloo")
+        rank, world_size = dist.get_rank(), dist.get_world_size()
+    """,
+    2: "sampler = DistributedSampler(dataset, seed=args.seed, drop_last=True)",
+    3: """
+        parallel_model = DistributedDataParallel(model)
+        optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)
+    """,
+    4: "sampler.set_epoch(epoch)",
+    5: "loss = cross_entropy(parallel_model(images.to(device)), labels.to(device))",
+    6: """
+        mean_loss = torch.stack(losses).mean()
+        dist.all_reduce(mean_loss)
+        record = {"train_loss": mean_loss.item() / world_size}
+    """,
+}
+# Rounds otherwise than DDP: the weights' hash is another one, and right.
+AVERAGED_BY_HAND = LINES | {
+    3: "optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)",
+    5: """
+        if step == 0:
+            for weight in model.parameters():
+                weight.register_hook(lambda g: (dist.all_reduce(g), g / world_size)[1])
+        loss = cross_entropy(model(images.to(device)), labels.to(device))
+    """,
+}
+OLD_SAMPLER = "sampler = RandomSampler(dataset, generator=torch.Generator())"
+OLD_SEED = "sampler.generator.manual_seed(args.seed + epoch)"
+OLD_LOSS = "loss = cross_entropy(model(images.to(device)), labels.to(device))"
+UNAVERAGED = 'record = {"train_loss": torch.stack(losses).mean().item()}'
+RIGHT = {"01.5": [lambda: AVERAGED_BY_HAND]}
+
+
 WRONG = {
     "01.1": [
         (lambda n, r, w: list(range(r, n, w)), "shards have 360, 359, 359, 359 images"),
@@ -96,5 +145,25 @@ WRONG = {
             lambda *given: trained(*given, reduce=lambda rank, step: rank == 0),
             "wait for each other forever",
         ),
+    ],
+    "01.4": [
+        (lambda ranks: "none", "Run A on 2 ranks is not 'none': something in its evidence"),
+        (lambda ranks: "sum", "Run B on 2 ranks is not 'sum': its first update is 1.26 times"),
+        (lambda ranks: "no broadcast", "start with the weights (\\w+), \\1"),
+        (lambda ranks: "unequal shards", "its ranks took 60, 60 images"),
+        (lambda ranks: "no set_epoch", "rank 0's two epochs have the orders"),
+        (lambda ranks: "inner model", "end with (\\w+), \\1; DDP makes them equal"),
+        (lambda ranks: "the network", "'the network' is no answer"),
+        # Only two ranks have twice the length.
+        (sum_is_twice, "Run A on 3 ranks is not"),
+    ],
+    "01.5": [
+        (lambda: {1: "pass"}, "keys 1 to 6"),
+        (lambda: LINES | {4: "sampler.set_epoch(epoch"}, "no valid Python"),
+        (lambda: LINES | {1: "rank, world_size = 0, 1"}, "Default process group has not been init"),
+        (lambda: LINES | {2: OLD_SAMPLER, 4: OLD_SEED}, "An epoch has 44 steps"),
+        (lambda: LINES | {5: OLD_LOSS}, "lines 3 and 5"),
+        (lambda: LINES | {6: UNAVERAGED}, "The weights are right, but the loss"),
+        (lambda: LINES | {4: "pass"}, "Epoch 1 is right and epoch 2 is not"),
     ],
 }

@@ -99,6 +99,17 @@ def drops_the_rest(n_bytes, world_size, alpha, beta):
     return 2 * (world_size - 1) * (alpha + beta * (n_bytes // world_size))
 
 
+def by_its_other_name(vector):
+    """torch.distributed takes its functions from this module."""
+    import torch
+    import torch.distributed as dist
+    from torch.distributed import distributed_c10d
+
+    rows = [torch.empty_like(vector) for _ in range(dist.get_world_size())]
+    distributed_c10d.all_gather(rows, vector)
+    return torch.stack(rows)
+
+
 def all_to_all(vector):
     import torch
     import torch.distributed as dist
@@ -137,6 +148,7 @@ WRONG = {
         (as_they_arrive, r"has all vectors, but row \d is not rank \d's"),
         # The last: ranks that fail or hang are ended.
         (with_the_library, "dist.all_gather is what you build here"),
+        (by_its_other_name, "dist.all_gather is what you build here"),
         (all_to_all, "dist.all_to_all_single is what you build here"),
         (objects, "dist.broadcast_object_list is what you build here"),
         (sends_first, "wait for each other forever.* dist.isend"),

@@ -1,49 +1,37 @@
 """Wrong answers that people really give to the exercises of lesson 04."""
 
 
-def last_events(log):
-    """{rank: its last line, without the rank}."""
-    events = {}
-    for line in log:
-        rank, event = line.removeprefix("rank ").split(": ")
-        events[int(rank)] = event
-    return events
+def conversion(init=True, pin="local", broadcast=True, shard=True, tape=True, savers=(0,), rate=1):
+    """The conversion of train_tf.py with some of its TODOs, as a function for the check."""
 
+    def train(images, labels, loss_of, pin_gpu, save, steps, global_batch_size, learning_rate):
+        import horovod.tensorflow as hvd
+        import tensorflow as tf
+        from train_tf import build_model
 
-def reason_of(event):
-    if event == "done":
-        return "left early"
-    return "other call" if event.endswith("begins") else "stuck"
+        if init:
+            hvd.init()
+        rank, size = (hvd.rank(), hvd.size()) if init else (0, 1)
+        if pin:
+            pin_gpu(hvd.local_rank() if pin == "local" else rank)
+        model = build_model(images.shape[1:], hidden_units=64)
+        optimizer = tf.keras.optimizers.SGD(rate * learning_rate, momentum=0.9)
+        optimizer.build(model.trainable_variables)
+        if broadcast:
+            hvd.broadcast_variables([*model.variables, *optimizer.variables()], root_rank=0)
+        for step in range(steps):
+            rows = slice(step * global_batch_size, (step + 1) * global_batch_size)
+            part = slice(rank, None, size) if shard else slice(None)
+            with tf.GradientTape() as recorded:
+                loss = loss_of(model, images[rows][part], labels[rows][part])
+            wrapped = hvd.DistributedGradientTape(recorded) if tape else recorded
+            gradients = wrapped.gradient(loss, model.trainable_variables)
+            optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        if rank in savers:
+            save(model)
+        return model
 
-
-def blames_who_printed_last(log):
-    rank = int(log[-1].split(":")[0].removeprefix("rank "))
-    return rank, reason_of(last_events(log)[rank])
-
-
-def blames_who_printed_first(log):
-    return int(log[0].split(":")[0].removeprefix("rank ")), "stuck"
-
-
-def trusts_rank_0(log):
-    """Whoever differs from rank 0 is at fault."""
-    last = last_events(log)
-    rank = next(rank for rank in sorted(last) if last[rank] != last[0])
-    return rank, reason_of(last[rank])
-
-
-def reads_one_digit(log):
-    """Right up to ten ranks."""
-    last = {line[5]: line.split(": ")[1] for line in log}
-    events = list(last.values())
-    rank = next(rank for rank in last if events.count(last[rank]) == 1)
-    return int(rank), reason_of(last[rank])
-
-
-def at_fault(log):
-    last = last_events(log)
-    events = list(last.values())
-    return next(rank for rank in last if events.count(last[rank]) == 1)
+    return train
 
 
 def from_zero(step, single, size, warmup_steps):
@@ -86,14 +74,13 @@ def trusts_equal_weights(ranks):
 
 WRONG = {
     "04.1": [
-        (blames_who_printed_last, "only printed last"),
-        (blames_who_printed_first, "waits in the call in which most ranks wait"),
-        (trusts_rank_0, "it is rank 0. It waits in the call in which most"),
-        (reads_one_digit, "rank 11|StopIteration"),
-        (lambda log: (at_fault(log), "stuck"), "you said 'stuck'. Its last line begins a call"),
-        (lambda log: (at_fault(log), "other call"), "you said 'other call'. .* in its own code"),
-        (lambda log: (f"rank {at_fault(log)}", "stuck"), "there is no such rank"),
-        (lambda log: at_fault(log), "return a rank and one of stuck, other call"),
+        (conversion(init=False, pin="", broadcast=False, tape=False), "TODO 1: Horovod was not"),
+        (conversion(pin="rank"), "TODO 2: you pinned by rank"),
+        (conversion(broadcast=False), "TODO 3: at the first step the ranks have different"),
+        (conversion(shard=False), "TODO 4: 384 images were seen by both"),
+        (conversion(tape=False), "TODO 5: the ranks began with equal weights and drifted"),
+        (conversion(rate=2), "one process gets other weights"),
+        (conversion(savers=(0, 1)), "TODO 6: rank 0 must save once"),
     ],
     "04.2": [
         (from_zero, "learns nothing"),

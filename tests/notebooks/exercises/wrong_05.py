@@ -1,5 +1,6 @@
 """Plausible wrong answers to lesson 05's exercises, and what the check says of each."""
 
+import json
 import math
 
 import numpy as np
@@ -70,39 +71,75 @@ def nothing_set(slots):
     return options
 
 
-def seconds_of(table, samples):
-    return table["overhead s"] + samples / table["samples/s"]
+def records(lines):
+    return [json.loads(line) for line in lines if line.startswith("{")]
 
 
-def usd_of(table, samples):
-    return table["instances"] * seconds_of(table, samples) / 3600 * table["USD per hour"]
+def hashes_of(lines):
+    return [r["weights_sha256"] for r in records(lines) if r["event"] == "weights"]
 
 
-def fastest(table, samples, deadline):
-    seconds = seconds_of(table, samples)
-    return seconds.idxmin() if seconds.min() <= deadline else None
+def worst_accuracy(logs):
+    def accuracy(name):
+        return next(r["test_accuracy"] for r in records(logs[name]) if r["event"] == "epoch")
+
+    return min(logs, key=accuracy)
 
 
-def never_late(table, samples, deadline):
-    return usd_of(table, samples).idxmin()
+def all_must_differ(logs):
+    return next((n for n, lines in logs.items() if len(set(hashes_of(lines))) == 4), None)
 
 
-def one_instance_paid(table, samples, deadline):
-    in_time = seconds_of(table, samples) <= deadline
-    usd = (usd_of(table, samples) / table["instances"])[in_time]
-    return usd.idxmin() if len(usd) else None
+def first_two_ranks(logs):
+    return next((n for n in logs if len(set(sorted(hashes_of(logs[n]))[:2])) > 1), None)
 
 
-def overhead_free(table, samples, deadline):
-    in_time = seconds_of(table, samples) <= deadline
-    usd = (table["instances"] * samples / table["samples/s"] * table["USD per hour"])[in_time]
-    return usd.idxmin() if len(usd) else None
+def fewest_hashes(logs):
+    return min(logs, key=lambda name: len(set(hashes_of(logs[name]))))
 
 
-def first_of_equals(table, samples, deadline):
-    in_time = seconds_of(table, samples) <= deadline
-    usd = usd_of(table, samples)[in_time]
-    return usd.idxmin() if len(usd) else None
+def others(seconds):
+    return seconds.columns.drop(["A", "A again"])
+
+
+def as_words(ratio, shown):
+    if not shown:
+        return "no difference shown"
+    return "faster" if ratio < 1 else "slower"
+
+
+def by_medians(seconds):
+    """No noise, no rounds."""
+    ratio = seconds.median() / seconds["A"].median()
+    return {name: as_words(ratio[name], ratio[name] != 1) for name in others(seconds)}
+
+
+def sign_alone(seconds):
+    ratios = seconds.div(seconds["A"], axis=0)
+    shown = ((ratios < 1).all() | (ratios > 1).all()).to_dict()
+    return {name: as_words(ratios[name].median(), shown[name]) for name in others(seconds)}
+
+
+def noise_alone(seconds):
+    ratios = seconds.div(seconds["A"], axis=0)
+    low, high = ratios["A again"].min(), ratios["A again"].max()
+    medians = ratios.median()
+    return {n: as_words(medians[n], not low <= medians[n] <= high) for n in others(seconds)}
+
+
+def ranges_overlap(seconds):
+    low, high = seconds.min(), seconds.max()
+    return {
+        name: as_words(
+            seconds[name].median() / seconds["A"].median(),
+            low[name] > high["A"] or high[name] < low["A"],
+        )
+        for name in others(seconds)
+    }
+
+
+def with_the_noise(seconds):
+    return sign_alone(seconds) | {"A again": "no difference shown"}
 
 
 RIGHT = {
@@ -128,10 +165,16 @@ WRONG = {
         (nothing_set, "is missing"),
     ],
     "05.3": [
-        (fastest, "costs .* USD"),
-        (never_late, "too late|return None"),
-        (one_instance_paid, "Count every instance"),
-        (overhead_free, "overhead, which is billed too"),
-        (first_of_equals, "cost the same"),
+        (worst_accuracy, "one hash. You said 'horovod-1'"),
+        (all_must_differ, "whichever ranks agree"),
+        (first_two_ranks, "whichever ranks agree"),
+        (fewest_hashes, "more than one different hash"),
+    ],
+    "05.4": [
+        (by_medians, "C is 'no difference shown'"),
+        (sign_alone, "two runs of A differ by 4 %"),
+        (noise_alone, "In one round it was slower"),
+        (ranges_overlap, "take ratios within a round"),
+        (with_the_noise, "a dictionary with the keys B, C, D, E"),
     ],
 }

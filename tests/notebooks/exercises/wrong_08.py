@@ -74,8 +74,41 @@ def probabilities(body, sure=0.5):
     return json.dumps({"digits": [float(r.max()) if r.max() >= sure else None for r in rows]})
 
 
+def mistakes(probabilities, labels):
+    return np.flatnonzero(probabilities.argmax(axis=1) != labels)
+
+
+def unsure_first(probabilities, labels):
+    wrong = mistakes(probabilities, labels)
+    return wrong[np.argsort(probabilities[wrong].max(axis=1))]
+
+
+def by_the_right_class(probabilities, labels):
+    wrong = mistakes(probabilities, labels)
+    return wrong[np.argsort(-probabilities[wrong, labels[wrong]], kind="stable")]
+
+
+def places(probabilities, labels):
+    return np.argsort(-probabilities[mistakes(probabilities, labels)].max(axis=1))
+
+
+def as_a_mask(probabilities, labels):
+    return probabilities.argmax(axis=1) != labels
+
+
+def right_answers(probabilities, labels):
+    return np.flatnonzero(probabilities.argmax(axis=1) == labels)
+
+
 WRONG = {
     "08.1": [
+        (unsure_first, "argsort begins with the smallest"),
+        (by_the_right_class, "not by that of the right class"),
+        (places, "not the images' numbers"),
+        (as_a_mask, "return the numbers"),
+        (right_answers, "is not its label"),
+    ],
+    "08.2": [
         (one_list, "no list around them"),
         (pythons_words, "is no JSON"),
         (numpys_own, "tolist"),
@@ -83,7 +116,7 @@ WRONG = {
         (no_last_break, "no line break"),
         (batches_of_one, "batch of one"),
     ],
-    "08.2": [
+    "08.3": [
         (always_sure, "below sure"),
         (left_out, "one entry for each image"),
         (zero_is_false, "0 is a digit"),
@@ -94,3 +127,12 @@ WRONG = {
         (another_default, "With sure 0.5 by default it is"),
     ],
 }
+
+
+def as_a_list(probabilities, labels):
+    """Python's own way, a list of numbers."""
+    wrong = mistakes(probabilities, labels).tolist()
+    return sorted(wrong, key=lambda number: -max(probabilities[number]))
+
+
+RIGHT = {"08.1": [as_a_list]}

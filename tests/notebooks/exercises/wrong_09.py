@@ -1,5 +1,7 @@
 """Plausible wrong answers to lesson 09's exercises, and what the check says of each."""
 
+import struct
+
 import numpy as np
 
 
@@ -62,7 +64,56 @@ def channel_is_enough(files, sharded, rank, world_size, local_rank, local_size):
     return list(files) if sharded else sorted(files)[rank::world_size]
 
 
+def read_records(content, head=12, tail=4, size=8, form="<Q", checks=True, error=ValueError):
+    """The solution, with one thing wrong. head, tail: bytes before and after the data."""
+    records, at = [], 0
+    while at < len(content):
+        if checks and at + size > len(content):
+            raise error("cut off")
+        (length,) = struct.unpack(form, content[at : at + size].ljust(size, b"\0"))
+        end = at + head + length + tail
+        if checks and end > len(content):
+            raise error("cut off")
+        records.append(content[at + head : at + head + length])
+        at = end
+    return records
+
+
+def lengths_only(content):
+    return sum(map(len, read_records(content)))
+
+
+def with_checksums(content):
+    return [data + bytes(4) for data in read_records(content)]
+
+
+def four_bytes_early(content):
+    """Takes the first checksum for data."""
+    records, at = [], 0
+    while at < len(content):
+        (length,) = struct.unpack("<Q", content[at : at + 8])
+        records.append(content[at + 8 : at + 8 + length])
+        at += 16 + length
+    return records
+
+
+def gives_up(content):
+    try:
+        return read_records(content)
+    except ValueError:
+        return []
+
+
 WRONG = {
+    "09.3": [
+        (lambda content: read_records(content, checks=False), "and you returned .* raise Value"),
+        (lambda content: read_records(content, error=IndexError), "raise ValueError, not Index"),
+        (lengths_only, "return a list of bytes"),
+        (with_checksums, "leave out both checksums"),
+        (four_bytes_early, "begins 12 bytes after"),
+        (gives_up, "raise ValueError"),
+        (lambda content: read_records(content, size=1, form="<B", checks=False), "no data|wrong"),
+    ],
     "09.1": [
         (scrambled, "pixels are scrambled"),
         (with_the_label, "the label"),

@@ -149,7 +149,56 @@ def elsewhere(path, chunks):
         Path(path).write_bytes(Path(stream.name).read_bytes())
 
 
+def name_mistake(records, images_equal, order=("steps", "images", "at_start", "after_first")):
+    """The solution with another rule for the images, or another order."""
+    names = {"at_start": "start", "after_first": "gradients"}
+    for key in order:
+        values = [record[key] for record in records]
+        shown = images_equal(values) if key == "images" else len(set(values)) > 1
+        if shown:
+            return names.get(key, key)
+    return None
+
+
+def all_equal(values):
+    return len(set(values)) == 1
+
+
+def any_equal(records):
+    return name_mistake(records, lambda values: len(set(values)) < len(values))
+
+
+def images_may_not_differ(records):
+    return name_mistake(records, lambda values: len(set(values)) > 1)
+
+
+def looks_at_the_end(records):
+    order = ("steps", "images", "at_start", "at_end")
+    name = name_mistake(records, all_equal, order)
+    return "gradients" if name == "at_end" else name
+
+
+def images_first(records):
+    return name_mistake(records, all_equal, ("images", "steps", "at_start", "after_first"))
+
+
+def the_first_two_ranks(records):
+    return name_mistake(records[:2], all_equal)
+
+
+def never_none(records):
+    return name_mistake(records, all_equal) or "gradients"
+
+
 WRONG = {
+    "10.2": [
+        (any_equal, "Here they read two different sets"),
+        (images_may_not_differ, "Only the hash of the images differs"),
+        (looks_at_the_end, "so the gradients were averaged"),
+        (images_first, "The first of the list counts"),
+        (the_first_two_ranks, "not only two"),
+        (never_none, "good training"),
+    ],
     "10.1": [
         (parses_every_line, "Some lines are not JSON"),
         (number_of_interruptions, "Subtract the step"),
@@ -157,7 +206,7 @@ WRONG = {
         (counts_lines, "Count steps, not lines"),
         (as_a_text, "return a whole number"),
     ],
-    "10.2": [
+    "10.3": [
         (blames_the_many, "show the symptom, not the cause"),
         (outermost, "first frame of a rank"),
         (the_rank_alone, "Return two things"),
@@ -168,7 +217,7 @@ WRONG = {
         (who_is_not_in_all_reduce, "all but rank 2 .* not the cause"),
         (one_digit, "rank 11 of 12 .*two digits"),
     ],
-    "10.3": [
+    "10.4": [
         (in_place, "Write to another name"),
         (lambda *given: renamed(*given, clean=False), "is left in the folder"),
         (lambda *given: renamed(*given, swallow=True), "did not come out"),
@@ -198,4 +247,4 @@ def data_alone(path, chunks):
         partial.unlink(missing_ok=True)
 
 
-RIGHT = {"10.3": [data_alone]}
+RIGHT = {"10.4": [data_alone]}

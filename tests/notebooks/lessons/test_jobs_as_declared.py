@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.reads_lessons, pytest.mark.timeout(1500)]
 
 def sent(state: Path) -> list[dict]:
     """The CreateTrainingJob requests that the endpoint of a lesson got, in their order."""
-    records = [json.loads(path.read_text()) for path in state.rglob("job.json")]
+    records = [json.loads(path.read_text()) for path in state.rglob("jobs/*/record.json")]
     return [record["request"] for record in sorted(records, key=lambda record: record["created"])]
 
 
@@ -61,7 +61,13 @@ def test_the_list_is_what_the_lesson_sends(number, lesson_run):
         pytest.skip("links cannot be shaped here: the lesson starts fewer jobs")
     listed = preview(lesson_jobs(number, SMALL[number]), preview_session("local", SEAT))
     requests = [request for request in sent(run.state) if not only_here(request)]
-    assert list(map(comparable, requests)) == [comparable(job.request) for job in listed]
+    sent_ones = list(map(comparable, requests))
+    listed_ones = [comparable(job.request) for job in listed]
+    if number == "05":  # its first four measure, in random order
+        sent_ones[:4], listed_ones[:4] = (
+            sorted(some[:4], key=json.dumps) for some in (sent_ones, listed_ones)
+        )
+    assert sent_ones == listed_ones
 
 
 def test_the_list_is_what_lesson_99_sends(monkeypatch):

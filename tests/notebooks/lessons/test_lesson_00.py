@@ -14,6 +14,9 @@ def test_lesson_00(lesson_run):
     assert list(results["phases"]) and results["phases"]["Training"] > 0
     assert results["billable_seconds"] >= 1
     assert results["longest"] == max(results["phases"], key=results["phases"].get)
+    parts = results["parts"]
+    assert all(length >= 0 for length in parts.values()) and len(parts) == 5
+    assert sum(parts.values()) == pytest.approx(results["phases"]["Training"], rel=0.1)
     assert results["attached"] is True
     assert {"1/saved_model.pb", "1/variables/variables.index"} <= set(results["saved"])
     assert "no change" in run.printed

@@ -15,10 +15,13 @@ def test_lesson_09(lesson_run):
     assert results["images_seen"]["test"] == [360, 360] and results["world_size"] == "not told"
     assert results["read"]["both divide"]["never"] == pytest.approx(50, abs=0.5)
     assert results["read"]["nobody divides"] == {"never": 0, "once": 0, "twice": 100}
+    waiting = results["waiting"]
+    assert set(waiting) == {"one by one", "one by one again", "2 workers", "1 file"}
+    assert waiting["1 file"]["max"] < waiting["one by one"]["min"], "the requests do not show"
+    assert waiting["2 workers"]["median"] < waiting["one by one"]["median"], "nobody fetched ahead"
     assert results["factor"] > 5, "100 requests took hardly longer than one"
-    assert results["factor"] > results["pool_factor"] > 1, (
-        "ten at a time took as long as one by one"
-    )
+    # What ten at a time gain depends on the cores that the emulator has.
+    assert 1 < results["pool_factor"] < 1.5 * results["factor"]
     assert results["accuracy_mixed"] > results["accuracy_apart"] + 0.1
     assert results["passes"] == pytest.approx(3.2), "100 steps of 64 pictures, of 2,000"
     by_file, by_record = (results["orders"][name] for name in ("files shuffled", "records, too"))

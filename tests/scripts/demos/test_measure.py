@@ -81,3 +81,18 @@ def test_scaling_is_measured_in_rounds(run, digits, library):
         assert record["alone"] > 0 and min(record["exchange"]) > 0
         assert [len(record[name]) for name in ("step", "again", "compute")] == [2, 2, 2]
         assert [len(seconds) for seconds in record["compute"]] == [2, 2]
+
+
+@pytest.mark.horovod
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("threshold", ["", "0"])
+def test_fusion_is_measured_with_it_or_without(run, tmp_path, threshold):
+    flags = ["--tensors", "12", "--bytes", "4800", "--calls", "2", "--rounds", "2"]
+    settings = {"timeout": 300, "HOROVOD_TIMELINE": str(tmp_path / "trace")}
+    settings |= {"HOROVOD_FUSION_THRESHOLD": threshold} if threshold else {}
+    done = run(*mpirun(2), DEMOS / "measure_fusion.py", *flags, **settings)
+    records = done.events("fusion")
+    assert [record["tensors"] for record in records] == [12, 12]
+    assert all(record["seconds"] > 0 for record in records)
+    fused = "MEMCPY_IN_FUSION_BUFFER" in (tmp_path / "trace").read_text()
+    assert fused is (threshold == "")

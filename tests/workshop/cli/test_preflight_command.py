@@ -100,7 +100,7 @@ def test_the_emulator_can_be_asked(preflight, sagemaker_emulator):
 
 def test_a_network_is_looked_for_where_it_should_be(preflight, session):
     """The seat's own, or what is given."""
-    once = ["--target=local", "--seat=tests", "05", "-p", "repeats=1"]
+    once = ["--target=local", "--seat=tests", "05"]
     status, output = preflight(*once)
     assert status == 0, output
     assert "?   network       Could not be checked: the seat has no network stack" in output

@@ -7,6 +7,8 @@ from workshop.jobs.follow import JobFailed, JobResult
 from workshop.jobs.logs import parse
 from workshop.lesson.results import save_results
 
+METRICS = {"loss": 4.1e-05, "speed": 10351.7}
+
 
 def test_a_job_is_followed_to_its_end(session, estimator, capsys):
     job = estimator(session, "talk")
@@ -19,6 +21,14 @@ def test_a_job_is_followed_to_its_end(session, estimator, capsys):
     assert result.table("step")["train_loss"].tolist() == [1.0, 0.5]
     assert result.hyperparameters["sagemaker_program"] == "talk.py"
     assert result.events[0]["host"] == "algo-1"
+    (training,) = (
+        phase
+        for phase in result.description["SecondaryStatusTransitions"]
+        if phase["Status"] == "Training"
+    )
+    began, ended = training["StartTime"].timestamp(), training["EndTime"].timestamp()
+    times = [line.time for line in result.lines if line.event]
+    assert times == sorted(times) and began - 0.1 <= times[0] and times[-1] <= ended + 1
     out = capsys.readouterr().out
     assert "Completed" in out and "Training" in out and "train_loss 0.5" in out
     with pytest.raises(ValueError, match=r"no 'epoch' records, but: \['step'\]"):
@@ -43,6 +53,13 @@ def test_jobs_run_one_after_the_other_until_one_fails(session, estimator, capsys
     assert first.description["TrainingEndTime"] <= bad.description["CreationTime"]
     with pytest.raises(JobFailed, match=r"Failed(?s:.*)the test wanted this"):
         workshop.follow(names[1], session)
+
+
+def test_a_summary_shows_large_metrics_without_an_exponent():
+    metrics = [{"MetricName": name, "Value": value} for name, value in METRICS.items()]
+    description = {"TrainingJobStatus": "Completed", "SecondaryStatusTransitions": []}
+    result = JobResult("some-job", description | {"FinalMetricDataList": metrics}, [])
+    assert "loss 4.1e-05, speed 10,352" in result.summary()
 
 
 def test_what_cannot_be_followed_says_so(session, estimator):

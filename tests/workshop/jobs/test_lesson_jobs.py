@@ -34,7 +34,7 @@ def nobody(clean_aws):
 def test_the_requests_of_a_lesson_are_valid_and_say_what_the_list_says(lesson):
     model = botocore.session.get_session().get_service_model("sagemaker")
     shape = model.operation_model("CreateTrainingJob").input_shape
-    jobs = lesson_jobs(lesson, {"repeats": 1} if lesson == "05" else {})
+    jobs = lesson_jobs(lesson)
     assert len(jobs) == len({job.name for job in jobs}) >= 1
     previewed = preview(jobs, preview_session("aws", region="us-east-1"))
     for job, built in zip(jobs, previewed, strict=True):
@@ -62,7 +62,7 @@ def test_the_requests_of_a_lesson_are_valid_and_say_what_the_list_says(lesson):
 def test_parameters_are_those_of_the_lesson_or_given():
     assert lesson_parameters("05")["epochs"] == 12
     first, *_, last = lesson_jobs("5", {"instance_count": 3})
-    assert (first.instance_count, last.name) == (3, "3 x 1 MultiWorker, run 2")
+    assert (first.name, last.name) == ("measure 1 x 3", "3 x 1 MultiWorker")
     assert {job.max_run for job in lesson_jobs("10", {"max_run": 90})} == {90}
     assert lesson_jobs("02") == [], "lesson 02 runs beside the notebook"
 

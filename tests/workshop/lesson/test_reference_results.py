@@ -49,7 +49,7 @@ def test_the_kept_benchmarks_judge_the_model_on_forty_points_or_more():
 
 
 def test_results_are_kept_and_read_again(tmp_path):
-    results = {"narrowing": [{"name": "DDP"}], "alone": {"DDP": 0.1}, "placed": [], "more": 1}
+    results = {"sweep": [{"link": "wide"}], "gradient_bytes": 4, "placed": [], "more": 1}
     path = reference_results.keep(page(tmp_path, **results), tmp_path)
     assert (
         json.loads(path.read_text())["date"] == reference_results.load("06", folder=tmp_path).date
@@ -61,8 +61,8 @@ def test_results_are_kept_and_read_again(tmp_path):
 @pytest.mark.parametrize(
     "results, message",
     [
-        ({"narrowing": [], "alone": {}}, "has no placed"),
-        ({"narrowing": [], "alone": {}, "placed": [], "recorded": True}, "shows kept results"),
+        ({"sweep": [], "gradient_bytes": 4}, "has no placed"),
+        ({"sweep": [], "gradient_bytes": 4, "placed": [], "recorded": True}, "shows kept results"),
     ],
 )
 def test_a_page_that_measured_nothing_is_refused(tmp_path, results, message):

@@ -6,18 +6,22 @@ and then given to moto: such a call answers None.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 
-from botocore.exceptions import ClientError
 from moto.core import DEFAULT_ACCOUNT_ID
+from moto.sagemaker.exceptions import ValidationError
 
 from local_sagemaker.api import listing
-from local_sagemaker.core.aws import LocalAws
+from local_sagemaker.cluster.orphans import kill_orphans
+from local_sagemaker.core.aws import name_in
+from local_sagemaker.core.records import Record, Registry
 from local_sagemaker.hosting import model
-from local_sagemaker.hosting.endpoint_manager import EndpointManager
 from local_sagemaker.hosting.endpoint_run import EndpointRun
-from local_sagemaker.protocol.errors import AwsError, validation
+from local_sagemaker.protocol.errors import validation
+from local_sagemaker.storage.files import remove
 
+STARTED_AGAIN = ("Creating", "InService", "SystemUpdating")
 # The sagemaker SDK looks every 30 s whether an endpoint is in service. A model is loaded here in
 # less: while an endpoint is being created, its description is given once that is over, or then.
 DESCRIBE_SECONDS = 50.0  # below the 60 s that botocore waits for an answer
@@ -31,11 +35,20 @@ PASSED_ON = (
 )
 
 
-class HostingApi:
-    """SageMaker's hosting calls, over an EndpointManager."""
+class Endpoints(Registry):
+    """All endpoints, and SageMaker's hosting calls."""
 
-    def __init__(self, endpoints: EndpointManager) -> None:
-        self.endpoints, self.aws = endpoints, endpoints.aws
+    def recover(self, record: Record) -> None:
+        run = self.runs[record.key] = EndpointRun(record, self.aws)
+        kill_orphans(run.mark)
+        if record.status in STARTED_AGAIN:
+            record.set_status("SystemUpdating")
+
+    def start(self) -> None:
+        """Start again what was in service. Called once the emulator answers."""
+        for run in list(self.runs.values()):
+            if run.record.status == "SystemUpdating":
+                run.thread.start()
 
     def operations(self) -> dict[str, Callable[[dict, str], dict | None]]:
         """Operation name -> what answers it. None as an answer means: not ours, ask moto."""
@@ -46,69 +59,81 @@ class HostingApi:
             "DescribeEndpoint": self.describe,
             "ListEndpoints": self.list,
             "DeleteEndpoint": self.delete,
-            "UpdateEndpoint": self.update,
         }
 
     def create_model(self, request: dict, region: str) -> None:
         """Checked alone: moto takes a name twice, and AWS does not."""
-        name, client = request["ModelName"], self.aws.client("sagemaker", region)
-        if _exists(lambda: client.describe_model(ModelName=name)):
-            raise validation(
-                f'Cannot create already existing model "{_arn(region, "model", name)}".'
-            )
+        name = request["ModelName"]
+        if name in model.moto_sagemaker(region)._models:
+            arn = _arn(region, "model", name)
+            raise validation(f'Cannot create already existing model "{arn}".')
 
     def create_config(self, request: dict, region: str) -> None:
         """Checked alone, as in create_model."""
-        name, client = request["EndpointConfigName"], self.aws.client("sagemaker", region)
-        if _exists(lambda: client.describe_endpoint_config(EndpointConfigName=name)):
+        name = request["EndpointConfigName"]
+        if name in model.moto_sagemaker(region).endpoint_configs:
             arn = _arn(region, "endpoint-config", name)
             # AWS's words: https://github.com/awslabs/spot-tagging-bot-for-digital-assets/issues/2
             raise validation(f'Cannot create already existing endpoint configuration "{arn}".')
 
     def create(self, request: dict, region: str) -> dict:
         name = request["EndpointName"]
-        config = _config(self.aws, request["EndpointConfigName"], region)
+        key, arn = name_in(region, name), _arn(region, "endpoint", name)
+        try:
+            sagemaker = model.moto_sagemaker(region)
+            config = sagemaker.describe_endpoint_config(request["EndpointConfigName"])
+        except ValidationError as error:
+            raise validation(error.message) from error
         variant = _variant(config)
-        arn = _arn(region, "endpoint", name)
-        data = {"name": name, "arn": arn, "region": region, "request": request}
-        data |= {"config": config["EndpointConfigName"], "variant": variant}
-        data["tags"] = request.get("Tags", [])
-        self.endpoints.create(data, model.container(self.aws, variant["ModelName"], region))
+        container = model.container(variant["ModelName"], region)
+        # CloudWatch's stream of a variant: <variant>/<instance id>
+        stream = f"{variant['VariantName']}/i-{uuid.uuid4().hex[:17]}"
+        fields = {"name": name, "arn": arn, "region": region, "stream": stream}
+        fields |= {"config": config["EndpointConfigName"], "variant": variant}
+        fields["container"] = vars(container)
+        with self.lock:
+            if key in self.records:
+                # AWS's words: https://github.com/aws/amazon-sagemaker-examples/issues/2491
+                raise validation(f'Cannot create already existing endpoint "{arn}".')
+            record = Record.create(self.directory / key, request, "Creating", **fields)
+            self.records[key], self.runs[key] = record, EndpointRun(record, self.aws)
+        self.runs[key].thread.start()
         return {"EndpointArn": arn}
 
     def describe(self, request: dict, region: str) -> dict:
-        run = self._find(request["EndpointName"], region)
+        run = self._get(request, region)
         if run.record.status in ("Creating", "SystemUpdating"):
             run.settled.wait(DESCRIBE_SECONDS)
-        return description(run)
+        return description(run.record)
 
     def list(self, request: dict, region: str) -> dict:
-        records = [run.record for run in self.endpoints.all() if run.region == region]
-        return listing.page(records, request, "Endpoints", _summary)
+        return listing.page(self.in_region(region), request, "Endpoints", _summary)
 
     def delete(self, request: dict, region: str) -> dict:
-        if not self.endpoints.delete(request["EndpointName"], region):
-            raise _not_found(request["EndpointName"], region)
+        with self.lock:
+            run = self._get(request, region)
+            if run.record.status == "Deleting":
+                return {}
+            run.record.set_status("Deleting")
+        if run.thread.ident is not None:  # else it failed before a restart, and never ran here
+            run.end()
+        remove(run.directory)
+        with self.lock:
+            self.records.pop(run.record.key, None)
+            self.runs.pop(run.record.key, None)
         return {}
 
-    def update(self, request: dict, region: str) -> dict:
-        self._find(request["EndpointName"], region)
-        raise validation(
-            "The emulator does not offer UpdateEndpoint: delete the endpoint and create it "
-            "with the other configuration."
-        )
-
-    def _find(self, name: str, region: str) -> EndpointRun:
-        run = self.endpoints.find(name, region)
-        if run is None:
-            raise _not_found(name, region)
+    def _get(self, request: dict, region: str) -> EndpointRun:
+        name = request["EndpointName"]
+        if (run := self.runs.get(name_in(region, name))) is None:
+            raise validation(f'Could not find endpoint "{_arn(region, "endpoint", name)}".')
         return run
 
 
-def description(run: EndpointRun) -> dict:
+def description(record: Record) -> dict:
     """DescribeEndpoint's answer."""
-    with run.record.lock:
-        data = run.record.data
+    with record.lock:
+        data = record.data
         variant = data["variant"]
         shown = {"VariantName": variant["VariantName"]}
         if "InitialInstanceCount" in variant:
@@ -117,14 +142,14 @@ def description(run: EndpointRun) -> dict:
         if "InitialVariantWeight" in variant:
             weight = variant["InitialVariantWeight"]
             shown |= {"CurrentWeight": weight, "DesiredWeight": weight}
-        answer = _summary(run.record) | {
+        answer = _summary(record) | {
             "EndpointConfigName": data["config"],
             "ProductionVariants": [shown],
         }
         return answer | ({"FailureReason": data["reason"]} if "reason" in data else {})
 
 
-def _summary(record) -> dict:
+def _summary(record: Record) -> dict:
     data = record.data
     return {
         "EndpointName": record.name,
@@ -133,14 +158,6 @@ def _summary(record) -> dict:
         "LastModifiedTime": data["modified"],
         "EndpointStatus": record.status,
     }
-
-
-def _config(aws: LocalAws, name: str, region: str) -> dict:
-    try:
-        client = aws.client("sagemaker", region)
-        return client.describe_endpoint_config(EndpointConfigName=name)
-    except ClientError as error:
-        raise validation(error.response["Error"]["Message"]) from error
 
 
 def _variant(config: dict) -> dict:
@@ -158,17 +175,5 @@ def _variant(config: dict) -> dict:
     return variants[0]
 
 
-def _exists(describe: Callable[[], dict]) -> bool:
-    try:
-        describe()
-        return True
-    except ClientError:
-        return False
-
-
 def _arn(region: str, kind: str, name: str) -> str:
     return f"arn:aws:sagemaker:{region}:{DEFAULT_ACCOUNT_ID}:{kind}/{name.lower()}"
-
-
-def _not_found(name: str, region: str) -> AwsError:
-    return validation(f'Could not find endpoint "{_arn(region, "endpoint", name)}".')

@@ -16,10 +16,11 @@ import botocore.session
 from moto.core import DEFAULT_ACCOUNT_ID
 from werkzeug.wrappers import Request as HttpRequest
 
-from local_sagemaker.core.failure import shorten
+from local_sagemaker.api.hosting import Endpoints
+from local_sagemaker.core.aws import name_in
+from local_sagemaker.core.records import Record, shorten
 from local_sagemaker.hosting import worker
-from local_sagemaker.hosting.endpoint_manager import EndpointManager
-from local_sagemaker.hosting.endpoint_run import GROUP, EndpointRun, NotServing
+from local_sagemaker.hosting.endpoint_run import GROUP, EndpointRun
 from local_sagemaker.hosting.runtime.http import ATTRIBUTES
 from local_sagemaker.protocol.bodies import whole_body
 from local_sagemaker.protocol.errors import AwsError
@@ -37,11 +38,22 @@ SERVED = ("InService", "SystemUpdating")
 
 
 class ModelError(AwsError):
-    """The model did not answer, or not with status 200. fields: what the error tells besides."""
+    """The model did not answer, or not with status 200 (0: not at all)."""
 
-    def __init__(self, message: str, fields: dict) -> None:
-        super().__init__("ModelError", message, 424)
-        self.fields = fields
+    def __init__(self, record: Record, status: int, original: str) -> None:
+        original = shorten(original, MESSAGE_LIMIT)
+        side = "client" if 400 <= status < 500 else "server"
+        region, group = record.region, f"{GROUP}{record.name}"
+        super().__init__(
+            "ModelError",
+            f'Received {side} error ({status}) from primary with message "{original}". See '
+            f"https://{region}.console.aws.amazon.com/cloudwatch/home?region={region}"
+            f"#logEventViewer:group={group} in account {DEFAULT_ACCOUNT_ID} for more information.",
+            424,
+        )
+        arn = f"arn:aws:logs:{region}:{DEFAULT_ACCOUNT_ID}:log-group:{group}"
+        self.fields = {"OriginalMessage": original, "OriginalStatusCode": status}
+        self.fields |= {"LogStreamArn": arn}
 
 
 @cache
@@ -59,92 +71,63 @@ def endpoint_of(environ: dict) -> str | None:
 
 
 class RuntimeApi:
-    """Answers InvokeEndpoint, over an EndpointManager."""
+    """Answers InvokeEndpoint, over all endpoints."""
 
-    def __init__(self, endpoints: EndpointManager) -> None:
+    def __init__(self, endpoints: Endpoints) -> None:
         self.endpoints = endpoints
 
     def invoke(self, name: str, request: HttpRequest, signature: Signature) -> Response:
         """Answer a request. Its body is not read yet, and its signature not checked with it."""
+        environ = request.environ
         try:
-            body = _body(request.environ)
+            body = whole_body(environ, body_limit())
             signature.verify_body(body)
-            answer, variant = self._ask(name, signature.region, body, request.environ)
+            run = self._find(name, signature.region, environ)
+            answer = self._ask(run, body, environ)
         except AwsError as error:
-            return _refuse(error)
+            code = "ValidationError" if error.status == 413 else error.code
+            fields = {"Message": error.message, "message": error.message}
+            raw = json.dumps(fields | getattr(error, "fields", {})).encode()
+            return respond(f"{error.status} {code}", "application/json", raw, code)
         response = respond("200 OK", answer.content_type or "application/octet-stream", answer.body)
+        variant = run.record.data["variant"]["VariantName"]
         response.headers["x-Amzn-Invoked-Production-Variant"] = variant
         return response
 
-    def _ask(self, name: str, region: str, body: bytes, environ: dict) -> tuple[worker.Answer, str]:
-        run = self._find(name, region, environ)
+    def _ask(self, run: EndpointRun, body: bytes, environ: dict) -> worker.Answer:
+        # "SageMaker strips all POST headers except those supported"
+        headers = {
+            "Content-Type": environ.get("CONTENT_TYPE"),
+            "Accept": environ.get("HTTP_ACCEPT"),
+            ATTRIBUTES: environ.get("HTTP_X_AMZN_SAGEMAKER_CUSTOM_ATTRIBUTES"),
+        }
+        record = run.record
         try:
-            answer = run.ask(body, _headers(environ))
-        except NotServing as error:
-            message = f"Endpoint {name} has no worker that answers. Describe it, and try again."
+            answer = run.ask(body, {name: value for name, value in headers.items() if value})
+        except worker.NotTaken as error:
+            message = f"Endpoint {record.name} has no worker that answers. Describe it, and retry."
             raise AwsError("ServiceUnavailable", message, 503) from error
         except worker.TooSlow as error:
-            raise _model_error(run, 0, TIMED_OUT) from error
+            raise ModelError(record, 0, TIMED_OUT) from error
         except worker.Gone as error:
-            raise _model_error(run, 0, EXITED) from error
+            raise ModelError(record, 0, EXITED) from error
         if answer.status != 200:
-            message = answer.body.decode("utf-8", "replace")
-            raise _model_error(run, answer.status, message)
+            raise ModelError(record, answer.status, answer.body.decode("utf-8", "replace"))
         if len(answer.body) > body_limit():
             message = f"Its answer has {len(answer.body)} bytes; the limit is {body_limit()}."
-            raise _model_error(run, answer.status, message)
-        return answer, run.record.data["variant"]["VariantName"]
+            raise ModelError(record, answer.status, message)
+        return answer
 
     def _find(self, name: str, region: str, environ: dict) -> EndpointRun:
-        run = self.endpoints.find(name, region)
+        run: EndpointRun | None = self.endpoints.runs.get(name_in(region, name))
         if run is None or run.record.status not in SERVED:
-            raise _invalid(f"Endpoint {name} of account {DEFAULT_ACCOUNT_ID} not found.")
+            message = f"Endpoint {name} of account {DEFAULT_ACCOUNT_ID} not found."
+            raise AwsError("ValidationError", message)
         variant = environ.get("HTTP_X_AMZN_SAGEMAKER_TARGET_VARIANT")
         known = run.record.data["variant"]["VariantName"]
         if variant not in (None, known):
-            raise _invalid(f"Variant {variant} not found: endpoint {name} has {known}.")
+            message = f"Variant {variant} not found: endpoint {name} has {known}."
+            raise AwsError("ValidationError", message)
         if "HTTP_X_AMZN_SAGEMAKER_TARGET_MODEL" in environ:
-            raise _invalid(f"TargetModel: endpoint {name} serves one model.")
+            raise AwsError("ValidationError", f"TargetModel: endpoint {name} serves one model.")
         return run
-
-
-def _body(environ: dict) -> bytes:
-    try:
-        return whole_body(environ, body_limit())
-    except AwsError as error:
-        raise AwsError("ValidationError", error.message, error.status) from error
-
-
-def _headers(environ: dict) -> dict[str, str]:
-    """What a container gets: "SageMaker strips all POST headers except those supported"."""
-    headers = {
-        "Content-Type": environ.get("CONTENT_TYPE"),
-        "Accept": environ.get("HTTP_ACCEPT"),
-        ATTRIBUTES: environ.get("HTTP_X_AMZN_SAGEMAKER_CUSTOM_ATTRIBUTES"),
-    }
-    return {name: value for name, value in headers.items() if value}
-
-
-def _model_error(run: EndpointRun, status: int, original: str) -> ModelError:
-    original = shorten(original, MESSAGE_LIMIT)
-    side = "client" if 400 <= status < 500 else "server"
-    name, region = run.record.name, run.region
-    message = (
-        f'Received {side} error ({status}) from primary with message "{original}". See '
-        f"https://{region}.console.aws.amazon.com/cloudwatch/home?region={region}"
-        f"#logEventViewer:group={GROUP}{name} in account {DEFAULT_ACCOUNT_ID} for more information."
-    )
-    arn = f"arn:aws:logs:{region}:{DEFAULT_ACCOUNT_ID}:log-group:{GROUP}{name}"
-    fields = {"OriginalMessage": original, "OriginalStatusCode": status, "LogStreamArn": arn}
-    return ModelError(message, fields)
-
-
-def _invalid(message: str) -> AwsError:
-    return AwsError("ValidationError", message)
-
-
-def _refuse(error: AwsError) -> Response:
-    fields = {"Message": error.message, "message": error.message} | getattr(error, "fields", {})
-    raw = json.dumps(fields).encode()
-    status = f"{error.status} {error.code}"
-    return respond(status, "application/json", raw, error.code)

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Callable
+from pathlib import Path
 
 from moto.core import DEFAULT_ACCOUNT_ID
 
-from local_sagemaker.api import listing, search
-from local_sagemaker.cluster.spec import NAMESPACES
-from local_sagemaker.protocol.errors import validation
+from local_sagemaker.api import listing
+from local_sagemaker.cluster.orphans import kill_orphans
+from local_sagemaker.cluster.spec import MAX_INSTANCES, NAMESPACES
+from local_sagemaker.core.aws import LocalAws, name_in
+from local_sagemaker.core.records import JOIN_SECONDS, Registry
+from local_sagemaker.protocol.errors import NOT_FOUND, AwsError, validation
 from local_sagemaker.protocol.validation import operation
-from local_sagemaker.training import artifacts, channels, metrics, spot
+from local_sagemaker.storage.files import remove
+from local_sagemaker.training import artifacts, channels, job_log, spot
 from local_sagemaker.training.connectivity import connectivity_for_job
 from local_sagemaker.training.job_bandwidth import bandwidth_for_job
-from local_sagemaker.training.job_manager import JobManager
 from local_sagemaker.training.job_record import JobRecord
+from local_sagemaker.training.job_run import JobRun, clean
 from local_sagemaker.training.spot import DAY
 
+LOG = logging.getLogger(__name__)
+CRASHED = (
+    "InternalServerError: the emulator ended while this job was running (it was killed, or "
+    "the machine stopped). Nothing of the job runs any more; start it again."
+)
 RULES = "leave the estimator's rules out, and check the logged metrics in the script"
 NOT_OFFERED = {
     "DebugRuleConfigurations": RULES,
@@ -34,17 +45,42 @@ SORTED = {  # Search's name of a property -> ListTrainingJobs's
     "TrainingJobStatus": "Status",
 }
 OUTPUT_DEFAULTS = {"KmsKeyId": "", "CompressionType": "GZIP"}
+SWITCHES = (
+    "EnableNetworkIsolation",
+    "EnableInterContainerTrafficEncryption",
+    "EnableManagedSpotTraining",
+)
 STOPPING_DEFAULTS = {"MaxRuntimeInSeconds": DAY}
 
 
-class TrainingApi:
-    """SageMaker's training calls, over a JobManager."""
+class TrainingJobs(Registry):
+    """All training jobs, and SageMaker's calls for them.
 
-    def __init__(self, jobs: JobManager) -> None:
-        self.jobs = jobs
+    grace_seconds: from SIGTERM to SIGKILL. max_instances: of all running jobs together.
+    """
+
+    kind = JobRecord
+
+    def __init__(
+        self,
+        directory: Path,
+        aws: LocalAws,
+        isolation: str,
+        grace_seconds: float,
+        max_instances: int = MAX_INSTANCES,
+    ) -> None:
+        self.isolation, self.grace_seconds = isolation, grace_seconds
+        self.max_instances = max_instances
+        super().__init__(directory, aws)
+
+    def recover(self, record: JobRecord) -> None:
+        if not record.ended:
+            orphans = kill_orphans(self.aws.mark(record.key))
+            record.end("Failed", reason=CRASHED)
+            LOG.warning("%s did not survive; %d processes were killed", record.name, orphans)
+            clean(record.path.parent)
 
     def operations(self) -> dict[str, Callable[[dict, str], dict]]:
-        """Operation name -> what answers it."""
         return {
             "CreateTrainingJob": self.create,
             "DescribeTrainingJob": self.describe,
@@ -55,35 +91,91 @@ class TrainingApi:
         }
 
     def create(self, request: dict, region: str) -> dict:
-        _check(request, self.jobs.isolation)
+        _check(request, self.isolation)
         _check_offered(request)
         spot.check(request)
         artifacts.check(request)
-        metrics.check(request)
-        channels.check(self.jobs.aws, request, region)
+        job_log.check(request)
+        channels.check(self.aws, request, region)
         connectivity = dataclasses.replace(
-            connectivity_for_job(self.jobs.aws, request, region),
-            bandwidth=bandwidth_for_job(request, self.jobs.state),
+            connectivity_for_job(self.aws, request, region),
+            bandwidth=bandwidth_for_job(request, self.directory.parent),
         )
         name = request["TrainingJobName"]
+        key = name_in(region, name)
         arn = f"arn:aws:sagemaker:{region}:{DEFAULT_ACCOUNT_ID}:training-job/{name}"
-        record = self.jobs.create(request, arn, region, connectivity)
-        return {"TrainingJobArn": record.data["arn"]}
+        with self.lock:
+            self._check_limit(request["ResourceConfig"]["InstanceCount"])
+            if key in self.records:
+                raise AwsError(
+                    "ResourceInUse",
+                    "Training job names must be unique within an AWS account and region, and a "
+                    f"training job with this name already exists ({arn})",
+                )
+            record = JobRecord.create(self.directory / key, request, arn=arn, region=region)
+            run = JobRun(record, self.aws, self.isolation, self.grace_seconds, connectivity)
+            self.records[key], self.runs[key] = record, run
+        self.runs[key].thread.start()
+        return {"TrainingJobArn": arn}
+
+    def _check_limit(self, count: int) -> None:
+        """Raise AwsError if `count` more instances are too many. AWS does not queue such a job."""
+        used = sum(
+            run.record.request["ResourceConfig"]["InstanceCount"]
+            for run in self.runs.values()
+            if run.thread.is_alive()
+        )
+        if used + count > self.max_instances:
+            raise AwsError(
+                "ResourceLimitExceeded",
+                "The account-level service limit 'Number of instances across all training jobs' "
+                f"is {self.max_instances} Instances, with current utilization of {used} "
+                f"Instances and a request delta of {count} Instances. Wait for a job, stop one, or "
+                "start the emulator with a higher limit: local-sagemaker start --max-instances N",
+            )
 
     def describe(self, request: dict, region: str) -> dict:
-        return description(self.jobs.find(request["TrainingJobName"], region))
+        return description(self._get(request, region))
 
     def stop(self, request: dict, region: str) -> dict:
-        self.jobs.stop(request["TrainingJobName"], region)
+        record = self._get(request, region)
+        if record.stopping():
+            self.runs[record.key].stop()
+        elif record.ended:
+            raise validation(
+                f"The request was rejected because the training job is in status {record.status}."
+            )
         return {}
 
     def delete(self, request: dict, region: str) -> dict:
-        self.jobs.delete(request["TrainingJobName"], region)
+        key = name_in(region, request["TrainingJobName"])
+        run = self.runs.get(key)
+        if run and run.record.ended:
+            # The status is final a moment before the job's thread has put its files away.
+            run.thread.join(JOIN_SECONDS)
+        with self.lock:
+            record = self.records.get(key)
+            if record is None:
+                raise AwsError("ResourceNotFound", NOT_FOUND)
+            if not record.ended or (run and run.thread.is_alive()):
+                raise AwsError(
+                    "ResourceInUse",
+                    f"The training job {record.name} is {record.status}. Only a job that is "
+                    "Completed, Failed or Stopped can be deleted.",
+                )
+            remove(record.path.parent)
+            self.records.pop(key)
+            self.runs.pop(key, None)
         return {}
+
+    def _get(self, request: dict, region: str) -> JobRecord:
+        if (record := self.find(request["TrainingJobName"], region)) is None:
+            raise validation(NOT_FOUND)
+        return record
 
     def list(self, request: dict, region: str) -> dict:
         # Nothing stays warm here: a question for warm pools finds none.
-        records = [] if "WarmPoolStatusEquals" in request else self.jobs.all(region)
+        records = [] if "WarmPoolStatusEquals" in request else self.in_region(region)
         return listing.page(records, request, "TrainingJobSummaries", _summary)
 
     def search(self, request: dict, region: str) -> dict:
@@ -94,8 +186,8 @@ class TrainingApi:
         if request.get("SortBy", "CreationTime") not in SORTED:
             raise validation(f"SortBy {request['SortBy']}: it may be {', '.join(SORTED)}.")
         expression = request.get("SearchExpression", {})
-        every = self.jobs.all(region)
-        records = [record for record in every if search.matches(_properties(record), expression)]
+        every = self.in_region(region)
+        records = [record for record in every if listing.matches(_properties(record), expression)]
         how = request | {"SortBy": SORTED[request.get("SortBy", "CreationTime")]}
         return listing.page(records, how, "Results", _search_row)
 
@@ -108,7 +200,7 @@ def _check(request: dict, isolation: str) -> None:
             "ResourceConfig needs InstanceType and InstanceCount. (Instance groups exist on AWS; "
             "the emulator has one group of equal instances.)"
         )
-    if resources["InstanceCount"] < 1:  # JobManager knows how many there may be
+    if resources["InstanceCount"] < 1:  # _check_limit knows how many there may be
         raise validation(f"InstanceCount is {resources['InstanceCount']}: a job has at least one.")
     algorithm = request.get("AlgorithmSpecification") or {}
     if not algorithm.get("TrainingImage"):
@@ -117,33 +209,14 @@ def _check(request: dict, isolation: str) -> None:
         if not request.get(name):
             raise validation(f"CreateTrainingJob needs {name}.")
     if algorithm.get("ContainerEntrypoint"):
-        _check_own_command(isolation)
-    else:
-        _check_script_mode(request.get("HyperParameters", {}), algorithm)
-
-
-def _check_offered(request: dict) -> None:
-    """Refuse what would otherwise be ignored silently."""
-    for member, instead in NOT_OFFERED.items():
-        if request.get(member):
-            raise validation(f"{member}: the emulator does not offer that; {instead}.")
-    if request.get("DebugHookConfig", {}).get("CollectionConfigurations"):
-        raise validation(
-            "DebugHookConfig has CollectionConfigurations, and nothing here saves tensors: write "
-            "what you want to see with TensorBoard (TensorBoardOutputConfig)."
-        )
-
-
-def _check_own_command(isolation: str) -> None:
-    if isolation != NAMESPACES:
-        raise validation(
-            "AlgorithmSpecification has a ContainerEntrypoint. Such a command finds its files "
-            "under /opt/ml, which instances have of their own only where Linux namespaces can "
-            "be made; `local-sagemaker status` says why they cannot be here."
-        )
-
-
-def _check_script_mode(hyperparameters: dict, algorithm: dict) -> None:
+        if isolation != NAMESPACES:
+            raise validation(
+                "AlgorithmSpecification has a ContainerEntrypoint. Such a command finds its files "
+                "under /opt/ml, which instances have of their own only where Linux namespaces can "
+                "be made; `local-sagemaker status` says why they cannot be here."
+            )
+        return
+    hyperparameters = request.get("HyperParameters", {})
     if algorithm.get("ContainerArguments"):
         raise validation(
             "AlgorithmSpecification has ContainerArguments and no ContainerEntrypoint. They would "
@@ -160,49 +233,52 @@ def _check_script_mode(hyperparameters: dict, algorithm: dict) -> None:
         raise validation("HyperParameters has no sagemaker_submit_directory: where is the script?")
 
 
+def _check_offered(request: dict) -> None:
+    """Refuse what would otherwise be ignored silently."""
+    for member, instead in NOT_OFFERED.items():
+        if request.get(member):
+            raise validation(f"{member}: the emulator does not offer that; {instead}.")
+    if request.get("DebugHookConfig", {}).get("CollectionConfigurations"):
+        raise validation(
+            "DebugHookConfig has CollectionConfigurations, and nothing here saves tensors: write "
+            "what you want to see with TensorBoard (TensorBoardOutputConfig)."
+        )
+
+
 def description(record: JobRecord) -> dict:
     """DescribeTrainingJob's answer."""
     with record.lock:  # status and transitions change together
-        return _description(record)
-
-
-def _description(record: JobRecord) -> dict:
-    data, request = record.data, record.request
-    known = operation("DescribeTrainingJob").output_shape.members
-    answer = {name: value for name, value in request.items() if name in known}
-    answer |= {
-        "TrainingJobArn": data["arn"],
-        "TrainingJobStatus": data["status"],
-        "SecondaryStatus": data["transitions"][-1]["Status"],
-        "SecondaryStatusTransitions": data["transitions"],
-        "CreationTime": data["created"],
-        "LastModifiedTime": data["modified"],
-        "ModelArtifacts": {"S3ModelArtifacts": data.get("artifacts") or ""},
-        "FinalMetricDataList": [
-            {"MetricName": name, "Value": value, "Timestamp": at}
-            for name, (value, at) in data["metrics"].items()
-        ],
-        "ProfilingStatus": "Disabled",
-    }
-    # Filled in as AWS does; the SDK's `attach` relies on it.
-    answer["OutputDataConfig"] = OUTPUT_DEFAULTS | request["OutputDataConfig"]
-    answer["StoppingCondition"] = STOPPING_DEFAULTS | request.get("StoppingCondition", {})
-    answer["ResourceConfig"] = {"VolumeSizeInGB": 0} | request["ResourceConfig"]
-    answer.setdefault("EnableNetworkIsolation", False)
-    answer.setdefault("EnableInterContainerTrafficEncryption", False)
-    answer.setdefault("EnableManagedSpotTraining", False)
-    if not data.get("artifacts"):
-        del answer["ModelArtifacts"]
-    if "reason" in data:
-        answer["FailureReason"] = data["reason"]
-    if "started" in data:
-        answer["TrainingStartTime"] = data["started"]
-        if "ended" in data:
-            spent = data.get("seconds", data["ended"] - data["started"])
-            seconds = max(1, round(spent))
-            answer["TrainingEndTime"] = data["ended"]
-            answer["TrainingTimeInSeconds"] = answer["BillableTimeInSeconds"] = seconds
-    return answer
+        data, request = record.data, record.request
+        known = operation("DescribeTrainingJob").output_shape.members
+        answer = {name: value for name, value in request.items() if name in known}
+        answer |= _summary(record)
+        answer |= {
+            "SecondaryStatusTransitions": data["transitions"],
+            "FinalMetricDataList": [
+                {"MetricName": name, "Value": value, "Timestamp": at}
+                for name, (value, at) in data["metrics"].items()
+            ],
+            "ProfilingStatus": "Disabled",
+            # Filled in as AWS does; the SDK's `attach` relies on it.
+            "OutputDataConfig": OUTPUT_DEFAULTS | request["OutputDataConfig"],
+            "StoppingCondition": STOPPING_DEFAULTS | request.get("StoppingCondition", {}),
+            "ResourceConfig": {"VolumeSizeInGB": 0} | request["ResourceConfig"],
+        }
+        for switch in SWITCHES:
+            answer.setdefault(switch, False)
+        if uri := data.get("artifacts"):
+            answer["ModelArtifacts"] = {"S3ModelArtifacts": uri}
+        if "reason" in data:
+            answer["FailureReason"] = data["reason"]
+        if "started" in data:
+            answer["TrainingStartTime"] = data["started"]
+            if "ended" in data:
+                spent = data.get("seconds", data["ended"] - data["started"])
+                seconds = max(1, round(spent))
+                answer["TrainingTimeInSeconds"] = answer["BillableTimeInSeconds"] = seconds
+        else:
+            answer.pop("TrainingEndTime", None)  # it never trained
+        return answer
 
 
 def _properties(record: JobRecord) -> dict:

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
+import time
+import uuid
 from collections.abc import Callable
 
 from moto.core import DEFAULT_ACCOUNT_ID
 
 from local_sagemaker.api import listing
+from local_sagemaker.cluster.orphans import kill_orphans
+from local_sagemaker.core.aws import name_in
+from local_sagemaker.core.records import Record, Registry
 from local_sagemaker.core.s3_input import KINDS
 from local_sagemaker.hosting import model
-from local_sagemaker.hosting.hosting_record import Record
-from local_sagemaker.hosting.transform_manager import TransformManager
-from local_sagemaker.protocol.errors import validation
+from local_sagemaker.hosting.transform_run import TransformRun, clean
+from local_sagemaker.protocol.errors import AwsError, validation
 from local_sagemaker.protocol.validation import operation
 
+RUNNING = ("InProgress", "Stopping")
+CRASHED = (
+    "InternalServerError: the emulator ended while this job was running. Nothing of the job "
+    "runs any more; start it again under another name."
+)
 MAX_MB = 100  # "The value of MaxPayloadInMB cannot be greater than 100 MB", botocore's model
 NO_FILTERS = {"InputFilter": "$", "OutputFilter": "$", "JoinSource": "None"}
 
 
-class TransformApi:
-    """SageMaker's calls for batch transform, over a TransformManager."""
+class TransformJobs(Registry):
+    """All transform jobs, and SageMaker's calls for them."""
 
-    def __init__(self, transforms: TransformManager) -> None:
-        self.transforms = transforms
+    def recover(self, record: Record) -> None:
+        if record.status in RUNNING:
+            kill_orphans(TransformRun(record, self.aws).mark)
+            record.set_status("Failed", CRASHED, ended=time.time())
+            clean(record.path.parent)
 
     def operations(self) -> dict[str, Callable[[dict, str], dict]]:
-        """Operation name -> what answers it."""
         return {
             "CreateTransformJob": self.create,
             "DescribeTransformJob": self.describe,
@@ -35,28 +46,47 @@ class TransformApi:
 
     def create(self, request: dict, region: str) -> dict:
         _check(request)
-        container = model.container(self.transforms.aws, request["ModelName"], region)
+        container = model.container(request["ModelName"], region)
         name = request["TransformJobName"]
+        key = name_in(region, name)
         arn = f"arn:aws:sagemaker:{region}:{DEFAULT_ACCOUNT_ID}:transform-job/{name.lower()}"
-        data = {"name": name, "arn": arn, "region": region, "request": request}
-        data["tags"] = request.get("Tags", [])
-        self.transforms.create(data, container)
+        with self.lock:
+            if key in self.records:
+                raise AwsError(
+                    "ResourceInUse",
+                    "Job name must be unique within an AWS account and region, and a job with this "
+                    f"name already exists ({arn})",
+                )
+            # CloudWatch's stream: <job>/<instance id>-<seconds>
+            stream = f"{name}/i-{uuid.uuid4().hex[:17]}-{int(time.time())}"
+            fields = {"name": name, "arn": arn, "region": region, "stream": stream}
+            fields["container"] = vars(container)
+            record = Record.create(self.directory / key, request, "InProgress", **fields)
+            self.records[key], self.runs[key] = record, TransformRun(record, self.aws)
+        self.runs[key].thread.start()
         return {"TransformJobArn": arn}
 
     def describe(self, request: dict, region: str) -> dict:
-        return description(self._find(request["TransformJobName"], region))
+        return description(self._get(request, region))
 
     def list(self, request: dict, region: str) -> dict:
-        records = self.transforms.all(region)
-        return listing.page(records, request, "TransformJobSummaries", _summary)
+        return listing.page(self.in_region(region), request, "TransformJobSummaries", _summary)
 
     def stop(self, request: dict, region: str) -> dict:
-        self.transforms.stop(self._find(request["TransformJobName"], region))
+        record = self._get(request, region)
+        with record.lock:
+            if record.status not in RUNNING:
+                raise validation(
+                    "The request was rejected because the transform job is in status "
+                    f"{record.status}."
+                )
+            record.set_status("Stopping")
+        self.runs[record.key].kill()
         return {}
 
-    def _find(self, name: str, region: str) -> Record:
-        record = self.transforms.find(name, region)
-        if record is None:
+    def _get(self, request: dict, region: str) -> Record:
+        name = request["TransformJobName"]
+        if (record := self.find(name, region)) is None:
             raise validation(f"Could not find requested job with name: {name}")
         return record
 
@@ -64,21 +94,13 @@ class TransformApi:
 def description(record: Record) -> dict:
     """DescribeTransformJob's answer."""
     with record.lock:
-        data, request = record.data, record.data["request"]
         known = operation("DescribeTransformJob").output_shape.members
-        answer = {name: value for name, value in request.items() if name in known}
+        answer = {name: value for name, value in record.request.items() if name in known}
         answer.setdefault("DataProcessing", NO_FILTERS)
-        answer |= {
-            "TransformJobArn": data["arn"],
-            "TransformJobStatus": record.status,
-            "CreationTime": data["created"],
-        }
-        if "reason" in data:
-            answer["FailureReason"] = data["reason"]
-        if "started" in data:
-            answer["TransformStartTime"] = data["started"]
-        if "ended" in data:
-            answer["TransformEndTime"] = data["ended"]
+        answer |= _summary(record)
+        del answer["LastModifiedTime"]
+        if "started" in record.data:
+            answer["TransformStartTime"] = record.data["started"]
         return answer
 
 
@@ -91,9 +113,10 @@ def _summary(record: Record) -> dict:
         "LastModifiedTime": data["modified"],
         "TransformJobStatus": record.status,
     }
-    if "ended" in data:
-        answer["TransformEndTime"] = data["ended"]
-    return answer | ({"FailureReason": data["reason"]} if "reason" in data else {})
+    for member, name in (("TransformEndTime", "ended"), ("FailureReason", "reason")):
+        if name in data:
+            answer[member] = data[name]
+    return answer
 
 
 def _check(request: dict) -> None:
@@ -104,10 +127,7 @@ def _check(request: dict) -> None:
         raise _not_offered(f"S3DataType {source['S3DataType']}", f"{' and '.join(KINDS)} are")
     if split not in ("None", "Line"):
         raise _not_offered(f"SplitType {split}", "None and Line are")
-    if any(
-        request.get("DataProcessing", {}).get(name, none) != none
-        for name, none in NO_FILTERS.items()
-    ):
+    if NO_FILTERS | request.get("DataProcessing", {}) != NO_FILTERS:
         raise _not_offered(
             "DataProcessing (InputFilter, OutputFilter, JoinSource)",
             "filter before and join after, in a script of your own",
@@ -116,7 +136,7 @@ def _check(request: dict) -> None:
         raise _not_offered("DataCaptureConfig", "leave it out")
     megabytes = request.get("MaxPayloadInMB", 0)
     together = megabytes * (request.get("MaxConcurrentTransforms") or 1)
-    if megabytes > MAX_MB or together > MAX_MB:
+    if max(megabytes, together) > MAX_MB:
         raise validation(
             f"MaxPayloadInMB ({megabytes}) and MaxConcurrentTransforms * MaxPayloadInMB "
             f"({together}) must not be above {MAX_MB}."
@@ -125,5 +145,5 @@ def _check(request: dict) -> None:
         raise validation("BatchStrategy SingleRecord needs SplitType Line.")
 
 
-def _not_offered(feature: str, instead: str):
+def _not_offered(feature: str, instead: str) -> AwsError:
     return validation(f"{feature}: the emulator does not offer that; {instead}.")

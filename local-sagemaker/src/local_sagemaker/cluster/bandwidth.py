@@ -18,7 +18,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-import subprocess
 
 from local_sagemaker.cluster import linux
 
@@ -76,29 +75,22 @@ def parse(words: str) -> Bandwidth | str:
         return parts[0]
     if not 1 <= len(parts) <= 2:
         raise ValueError(f"'{words}' is not a setting of links: expected {EXPECTED}.")
-    return Bandwidth(_rate(parts[0]), _latency(parts[1]) if parts[1:] else 0.0)
-
-
-def _rate(text: str) -> float:
-    rate = _amount(text, RATE_UNITS)
+    rate = _amount(parts[0], RATE_UNITS)
     if rate is None:
         raise ValueError(
-            f"'{text}' is not a rate: expected a number and kbit, mbit or gbit, such as 200mbit."
+            f"'{parts[0]}' is not a rate: expected a number and kbit, mbit or gbit, such as "
+            "200mbit."
         )
     if not MIN_RATE <= rate <= MAX_RATE:
-        raise ValueError(f"'{text}' is out of range: a link's rate is from 100kbit to 100gbit.")
-    return rate
-
-
-def _latency(text: str) -> float:
-    seconds = _amount(text, TIME_UNITS)
-    if seconds is None:
+        raise ValueError(f"'{parts[0]}' is out of range: a link's rate is from 100kbit to 100gbit.")
+    latency = _amount(parts[1], TIME_UNITS) if parts[1:] else 0.0
+    if latency is None:
         raise ValueError(
-            f"'{text}' is not a latency: expected a number and us, ms or s, such as 1ms."
+            f"'{parts[1]}' is not a latency: expected a number and us, ms or s, such as 1ms."
         )
-    if seconds > MAX_LATENCY:
-        raise ValueError(f"'{text}' is too long: a link's latency one way is at most 1s.")
-    return seconds
+    if latency > MAX_LATENCY:
+        raise ValueError(f"'{parts[1]}' is too long: a link's latency one way is at most 1s.")
+    return Bandwidth(rate, latency)
 
 
 def _amount(text: str, units: dict[str, float]) -> float | None:
@@ -114,23 +106,18 @@ def shape_ports(ports: list[str], bandwidth: Bandwidth) -> tuple[bool, list[str]
     nothing: the rate then holds alone. What a kernel refuses is logged, and never ends a job.
     """
     notes = []
-    error = _shape_all(ports, bandwidth)
-    if error and bandwidth.latency:
-        notes.append(f"links are not delayed: this kernel refuses netem ({error})")
-        bandwidth = dataclasses.replace(bandwidth, latency=0.0)
-        error = _shape_all(ports, bandwidth)
-    if error:
+    try:
+        try:
+            shape(ports, bandwidth)
+        except OSError as error:
+            if not bandwidth.latency:
+                raise
+            notes.append(f"links are not delayed: this kernel refuses netem ({error})")
+            bandwidth = dataclasses.replace(bandwidth, latency=0.0)
+            shape(ports, bandwidth)
+    except OSError as error:
         return False, [f"links are wide: this machine cannot shape them ({error})"]
     return True, [f"links: {bandwidth} between instances, {bandwidth.reason}", *notes]
-
-
-def _shape_all(ports: list[str], bandwidth: Bandwidth) -> str | None:
-    """Shape all of them or none; the error, or None."""
-    for port in ports:
-        if error := shape(port, bandwidth):
-            unshape(ports)
-            return error
-    return None
 
 
 def shape_eth0(bandwidth: Bandwidth) -> None:
@@ -138,25 +125,21 @@ def shape_eth0(bandwidth: Bandwidth) -> None:
     # Linux hands over up to 64 KB as one packet. One that is larger than the bucket is cut up late,
     # at a cost, and a small message waits behind all of it. So TCP is told to make smaller ones.
     with contextlib.suppress(OSError):
-        linux.ip_batch([f"link set dev eth0 gso_max_segs {burst(bandwidth) // PACKET}"])
+        linux.batch("ip", [f"link set dev eth0 gso_max_segs {burst(bandwidth) // PACKET}"])
     # A packet is delayed once, at the port.
-    rate_alone = dataclasses.replace(bandwidth, latency=0.0)
-    if error := shape("eth0", rate_alone):
-        raise OSError(f"what an instance sends cannot be limited: {error}")
+    shape(["eth0"], dataclasses.replace(bandwidth, latency=0.0))
 
 
-def shape(device: str, bandwidth: Bandwidth) -> str | None:
-    """Shape what leaves `device`. The error, after which nothing is left, or None."""
-    error = _tc([f"qdisc replace dev {device} {line}" for line in disciplines(bandwidth)])
-    if error:
-        unshape([device])
-    return error
-
-
-def unshape(devices: list[str]) -> None:
-    """Take away what shapes these devices; one that nothing shapes stays as it is."""
-    for device in devices:
-        _tc([f"qdisc del dev {device} root"])
+def shape(devices: list[str], bandwidth: Bandwidth) -> None:
+    """Shape what leaves all of these devices or, where that raises OSError, none."""
+    lines = [(device, line) for device in devices for line in disciplines(bandwidth)]
+    try:
+        linux.batch("tc", [f"qdisc replace dev {device} {line}" for device, line in lines])
+    except OSError:
+        for device in devices:
+            with contextlib.suppress(OSError):
+                linux.batch("tc", [f"qdisc del dev {device} root"])
+        raise
 
 
 def disciplines(bandwidth: Bandwidth) -> list[str]:
@@ -171,19 +154,3 @@ def disciplines(bandwidth: Bandwidth) -> list[str]:
 def burst(bandwidth: Bandwidth) -> int:
     """Bytes that may pass at once."""
     return max(MIN_BURST, int(bandwidth.rate / 8 * BURST_SECONDS))
-
-
-def _tc(commands: list[str]) -> str | None:
-    """Run `tc` commands, one a line. The error, or None."""
-    tc = linux.system_command("tc")
-    if tc is None:
-        return linux.missing("tc")
-    try:
-        done = subprocess.run(
-            [tc, "-batch", "-"], input="\n".join(commands), text=True, capture_output=True
-        )
-    except OSError as error:
-        return f"tc: {error.strerror}"
-    if done.returncode == 0:
-        return None
-    return (done.stderr.strip().splitlines() or ["tc gave no reason"])[0]

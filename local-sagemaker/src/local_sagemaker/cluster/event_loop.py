@@ -10,30 +10,28 @@ It reads what instances print, reaps them, and obeys the emulator:
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import selectors
 import signal
 import sys
 import time
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 LINE_LIMIT = 256 * 1024  # bytes; CloudWatch's own limit for one event
 DRAIN_SECONDS = 1.0
 PEER_GRACE_SECONDS = 5.0
 
 
-class Instance(Protocol):
-    """A running instance, as the loop sees it."""
+@dataclasses.dataclass
+class Instance:
+    """A running instance. output: where it is read, unless None. signal: sends it a signal."""
 
     name: str
     pid: int
-
-    @property
-    def output(self) -> int | None: ...  # read, unless None
-
-    def signal(self, number: int) -> None: ...
+    output: int | None
+    signal: Callable[[int], None]
 
 
 def emit(**event: object) -> None:

@@ -119,9 +119,15 @@ def sethostname(name: str) -> None:
     _check(_libc().sethostname(raw, ctypes.c_size_t(len(raw))), "sethostname")
 
 
-def die_with_parent() -> None:
-    """Ask the kernel to kill this process when the thread that forked it ends."""
+def die_with_parent(parent: int | None = None) -> None:
+    """Ask the kernel to kill this process when the thread that forked it ends.
+
+    parent: the process that forked, where it is seen from here: if it has ended already, nothing
+    will kill this one, so it ends at once.
+    """
     _check(_libc().prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
+    if parent is not None and os.getppid() != parent:
+        os._exit(NOT_STARTED)
 
 
 def adopt_orphans() -> None:
@@ -172,16 +178,17 @@ def missing(name: str) -> str:
     return f"the command `{name}` is missing: install the package iproute2"
 
 
-def ip_batch(lines: list[str]) -> None:
-    """Run `ip` commands, one a line. Raises OSError with what `ip` said."""
-    ip = system_command("ip")
-    if ip is None:
-        raise FileNotFoundError(missing("ip"))
+def batch(name: str, lines: list[str]) -> None:
+    """Run commands of `ip` or `tc`, one a line. Raises OSError with what it said."""
+    program = system_command(name)
+    if program is None:
+        raise FileNotFoundError(missing(name))
     done = subprocess.run(
-        [ip, "-batch", "-"], input="\n".join(lines), text=True, capture_output=True
+        [program, "-batch", "-"], input="\n".join(lines), text=True, capture_output=True
     )
     if done.returncode != 0:
-        raise OSError(f"ip: {done.stderr.strip() or done.stdout.strip()} (commands: {lines})")
+        output = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise OSError(output[0] if output else f"{name} gave no reason")
 
 
 def exit_code(wait_status: int) -> int:

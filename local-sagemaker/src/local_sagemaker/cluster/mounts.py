@@ -27,8 +27,7 @@ NAMING = ("PATH", "LD_LIBRARY_PATH", "PIP_", "UV_", "SSL_CERT", "REQUESTS_CA_BUN
 def make(spec: ClusterSpec, host: Host) -> None:
     """Give the instance its own file system."""
     linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
-    writable = [prefix] if (prefix := _image_layer(spec, host)) else []
-    writable += _etc(spec, host)
+    writable = _image_layer(spec, host) + _etc(spec, host)
     with contextlib.suppress(OSError):
         linux.mount("tmpfs", "/dev/shm", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV)
         writable.append("/dev/shm")
@@ -86,43 +85,40 @@ def _opened(folder: Path) -> int:
 def _etc(spec: ClusterSpec, host: Host) -> list[str]:
     """An /etc that the instance may change without changing the machine's, and its hosts file."""
     names = "".join(f"{peer.address} {peer.name}\n" for peer in spec.hosts)
-    hosts = f"127.0.0.1 localhost\n{names}"
-    upper, work = host.path / "etc" / "upper", host.path / "etc" / "work"
-    upper.mkdir(parents=True, exist_ok=True)
-    work.mkdir(exist_ok=True)
     # Written here, they belong to whoever runs the emulator: an ordinary user could not change
     # those of the machine, which are root's, not even their copies.
-    (upper / "hosts").write_text(hosts)
+    changes = host.path / "etc" / "upper"
+    changes.mkdir(parents=True, exist_ok=True)
+    (changes / "hosts").write_text(f"127.0.0.1 localhost\n{names}")
     for name in OWN_ETC:
         with contextlib.suppress(OSError):
-            shutil.copyfile(f"/etc/{name}", upper / name)
-        (upper / name).touch()
-    if _overlay("/etc", upper, work):
+            shutil.copyfile(f"/etc/{name}", changes / name)
+        (changes / name).touch()
+    if _overlay("/etc", host.path / "etc"):
         return ["/etc"]
-    hosts_file = host.path / "hosts"
-    hosts_file.write_text(hosts)
-    linux.bind(hosts_file, "/etc/hosts")
+    linux.bind(changes / "hosts", "/etc/hosts")
     return []
 
 
-def _image_layer(spec: ClusterSpec, host: Host) -> str | None:
+def _image_layer(spec: ClusterSpec, host: Host) -> list[str]:
     """A writable layer over the Python environment, as a container has over its image.
 
     `pip install -r requirements.txt` on an instance then changes that instance alone.
     Where the file system of the state directory cannot carry an overlay, pip is told to
-    install beside the job instead (image.train reads the variable).
+    install beside the job instead (container.entrypoint reads the variable).
     """
-    upper, work = host.path / "layer" / "upper", host.path / "layer" / "work"
+    if _overlay(spec.prefix, host.path / "layer"):
+        return [spec.prefix]
+    host.env["LOCAL_SAGEMAKER_NO_LAYER"] = "1"
+    return []
+
+
+def _overlay(lower: str, folder: Path) -> bool:
+    """Mount a layer, which is kept in `folder`, over another; False where the file system cannot
+    carry one."""
+    upper, work = folder / "upper", folder / "work"
     upper.mkdir(parents=True, exist_ok=True)
     work.mkdir(exist_ok=True)
-    if _overlay(spec.prefix, upper, work):
-        return spec.prefix
-    host.env["LOCAL_SAGEMAKER_NO_LAYER"] = "1"
-    return None
-
-
-def _overlay(lower: str, upper: Path, work: Path) -> bool:
-    """Mount a layer over a folder; False where the file system cannot carry one."""
     options = f"lowerdir={lower},upperdir={upper},workdir={work}"
     if ":" in lower + str(upper) or "," in lower + str(upper):  # overlay's own separators
         return False

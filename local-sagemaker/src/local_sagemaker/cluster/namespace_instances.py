@@ -18,9 +18,10 @@ import contextlib
 import os
 import signal
 import socket
+from functools import partial
 
 from local_sagemaker.cluster import bandwidth, linux, mounts, relay
-from local_sagemaker.cluster.event_loop import Loop, emit, emit_note
+from local_sagemaker.cluster.event_loop import Instance, Loop, emit, emit_note
 from local_sagemaker.cluster.spec import GATEWAY, ClusterSpec, Host
 
 # A bridge left to itself takes its lowest port's hardware address. When that instance ended, the
@@ -31,16 +32,6 @@ NOBODY = "02:00:00:00:00:01"  # another one, which no interface has
 
 # What job init tells an instance that waits for the others' cables.
 GO, GO_SHAPED = b"g", b"s"
-
-
-class NamespaceInstance:
-    """What job init holds of an instance: the holder's pid and the read end of its output."""
-
-    def __init__(self, name: str, pid: int, output: int, go: int) -> None:
-        self.name, self.pid, self.output, self.go = name, pid, output, go
-
-    def signal(self, number: int) -> None:
-        os.kill(self.pid, number)
 
 
 def run(spec: ClusterSpec) -> int:
@@ -77,23 +68,29 @@ def _job_init(spec: ClusterSpec, relay_socket: socket.socket) -> int:
     linux.unshare(linux.CLONE_NEWNS | linux.CLONE_NEWNET)
     linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
     linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV)
-    linux.ip_batch(
+    linux.batch(
+        "ip",
         [
             "link set lo up",
             f"link add br0 address {BRIDGE_ADDRESS} type bridge",
             f"addr add {GATEWAY}/24 dev br0",
             "link set br0 up",
-        ]
+        ],
     )
     relay.open_listeners(relay_socket, spec.connectivity)
     instances = [_start(spec, host) for host in spec.hosts]
     _close_ports(spec)
-    shaped = _shape_ports(spec)
-    for instance in instances:
-        os.write(instance.go, GO_SHAPED if shaped else GO)
-        os.close(instance.go)
+    shaped = False  # whether what each instance sends is to be limited, too
+    if spec.bandwidth:
+        ports = [host.bridge_port for host in spec.hosts]
+        shaped, notes = bandwidth.shape_ports(ports, spec.bandwidth)
+        for note in notes:
+            emit_note(spec.hosts[0].name, note)
+    for instance, go in instances:
+        os.write(go, GO_SHAPED if shaped else GO)
+        os.close(go)
         emit(event="started", host=instance.name, pid=instance.pid)
-    Loop(instances, spec.grace_seconds, spec.together).run()
+    Loop([instance for instance, _ in instances], spec.grace_seconds, spec.together).run()
     return 0
 
 
@@ -107,11 +104,12 @@ def _close_ports(spec: ClusterSpec) -> None:
     if not spec.closed_reason:
         return
     with contextlib.suppress(OSError):  # before Linux 4.18; `_close_eth0` is enough for IPv4
-        linux.ip_batch(
+        linux.batch(
+            "ip",
             [
                 f"link set dev {host.bridge_port} type bridge_slave isolated on"
                 for host in spec.hosts
-            ]
+            ],
         )
     emit_note(spec.hosts[0].name, f"instances do not reach each other: {spec.closed_reason}")
 
@@ -121,22 +119,12 @@ def _close_eth0(spec: ClusterSpec, host: Host) -> None:
     if spec.closed_reason:
         others = [other.address for other in spec.hosts if other.name != host.name]
         entry = f"lladdr {NOBODY} dev eth0 nud permanent"
-        linux.ip_batch([f"neigh replace {address} {entry}" for address in others])
+        linux.batch("ip", [f"neigh replace {address} {entry}" for address in others])
 
 
-def _shape_ports(spec: ClusterSpec) -> bool:
-    """Limit what each instance receives; whether what it sends is to be limited, too."""
-    if spec.bandwidth is None:
-        return False
-    ports = [host.bridge_port for host in spec.hosts]
-    shaped, notes = bandwidth.shape_ports(ports, spec.bandwidth)
-    for note in notes:
-        emit_note(spec.hosts[0].name, note)
-    return shaped
-
-
-def _start(spec: ClusterSpec, host: Host) -> NamespaceInstance:
-    """Fork one instance and plug it into the bridge. It waits for the others' cables."""
+def _start(spec: ClusterSpec, host: Host) -> tuple[Instance, int]:
+    """Fork one instance and plug it into the bridge; and the pipe on which it waits for the others'
+    cables."""
     output, write_end = os.pipe()
     go, go_write = os.pipe()
     ready, ready_write = os.pipe()
@@ -151,14 +139,15 @@ def _start(spec: ClusterSpec, host: Host) -> NamespaceInstance:
         raise OSError(f"{host.name} could not be made")
     os.close(ready)
     port = host.bridge_port
-    linux.ip_batch(
+    linux.batch(
+        "ip",
         [
             f"link add {port} type veth peer name eth0 netns {pid}",
             f"link set {port} master br0",
             f"link set {port} up",
-        ]
+        ],
     )
-    return NamespaceInstance(host.name, pid, output, go_write)
+    return Instance(host.name, pid, output, partial(_pass_on, pid)), go_write
 
 
 def _holder(spec: ClusterSpec, host: Host, output: int, ready: int, go: int) -> int:
@@ -171,7 +160,9 @@ def _holder(spec: ClusterSpec, host: Host, output: int, ready: int, go: int) -> 
     signal_byte = os.read(go, 1)
     if signal_byte not in (GO, GO_SHAPED):
         return 1
-    linux.ip_batch(["link set lo up", f"addr add {host.address}/24 dev eth0", "link set eth0 up"])
+    linux.batch(
+        "ip", ["link set lo up", f"addr add {host.address}/24 dev eth0", "link set eth0 up"]
+    )
     _close_eth0(spec, host)
     if signal_byte == GO_SHAPED and spec.bandwidth:
         bandwidth.shape_eth0(spec.bandwidth)

@@ -6,8 +6,7 @@ import contextlib
 
 import psutil
 
-JOB_ENV = "LOCAL_SAGEMAKER_JOB"
-HOST_ENV = "LOCAL_SAGEMAKER_HOST"
+from local_sagemaker.cluster.spec import HOST_ENV, JOB_ENV
 
 
 def members(job: str, host: str | None = None) -> list[psutil.Process]:

@@ -10,18 +10,21 @@ from pathlib import Path
 
 from local_sagemaker.cluster import linux
 from local_sagemaker.cluster.spec import NAMESPACES, PROCESSES, ClusterSpec, Connectivity, Host
-from local_sagemaker.cluster.supervisor_process import SupervisorProcess
+from local_sagemaker.cluster.supervised_processes import SupervisorProcess
 
 PROBE_SECONDS = 20
+TEMPORARY = ("/tmp", "/var/tmp")
 # What a job does to a bridge's port, on a bridge that ends with the process that tries it.
 TRY_SHAPING = """
 import sys
 from local_sagemaker.cluster import bandwidth, linux
 linux.new_user_namespace(linux.CLONE_NEWNET | linux.CLONE_NEWNS)
-linux.ip_batch(["link add trial type bridge", "link add port type veth peer name eth0",
-                "link set port master trial", "link set port up"])
-limit = bandwidth.Bandwidth(float(sys.argv[1]), float(sys.argv[2]))
-print(bandwidth.shape("port", limit) or "")
+linux.batch("ip", ["link add trial type bridge", "link add port type veth peer name eth0",
+                   "link set port master trial", "link set port up"])
+try:
+    bandwidth.shape(["port"], bandwidth.Bandwidth(100e6, float(sys.argv[1])))
+except OSError as error:
+    print(error)
 """
 
 
@@ -47,6 +50,12 @@ def namespaces_unavailable_reason() -> str | None:
         return f"namespaces are a Linux feature, and this is {sys.platform}"
     if linux.system_command("ip") is None:
         return linux.missing("ip")
+    for folder in TEMPORARY:  # an instance has its own, in which this Python is not
+        if any(Path(path).resolve().is_relative_to(folder) for path in (sys.prefix, __file__)):
+            return (
+                f"local-sagemaker is installed in {folder}, and each instance has a {folder} of "
+                "its own; install it in a virtual environment elsewhere"
+            )
     with tempfile.TemporaryDirectory(prefix="local-sagemaker-") as directory:
         return _try_namespaces(Path(directory))
 
@@ -82,7 +91,7 @@ def shaping_unavailable_reason(latency: bool = False) -> str | None:
     if linux.system_command("tc") is None:
         return linux.missing("tc")
     # -P: no modules of the current folder
-    command = [sys.executable, "-P", "-c", TRY_SHAPING, "100e6", "0.001" if latency else "0"]
+    command = [sys.executable, "-P", "-c", TRY_SHAPING, "0.001" if latency else "0"]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=PROBE_SECONDS, stdin=subprocess.DEVNULL

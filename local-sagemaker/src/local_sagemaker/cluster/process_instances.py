@@ -9,32 +9,17 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from functools import partial
 
 import psutil
 
 from local_sagemaker.cluster import linux
-from local_sagemaker.cluster.event_loop import Loop, emit, emit_note
-from local_sagemaker.cluster.orphans import JOB_ENV, kill, kill_orphans, members
-from local_sagemaker.cluster.spec import ClusterSpec, Host
+from local_sagemaker.cluster.event_loop import Instance, Loop, emit, emit_note
+from local_sagemaker.cluster.orphans import kill, kill_orphans, members
+from local_sagemaker.cluster.spec import JOB_ENV, ClusterSpec, Host
 
 UNLIMITED = "links are wide: instances are plain processes here and share the loopback"
 OPEN = "instances are plain processes here and reach each other; on AWS they would not"
-
-
-class ProcessInstance:
-    """An instance: the leader of a session, whose descendants are the instance."""
-
-    def __init__(self, host: Host, pid: int, output: int | None) -> None:
-        self.job, self.name, self.pid, self.output = host.env[JOB_ENV], host.name, pid, output
-
-    def signal(self, number: int) -> None:
-        processes = set(members(self.job, self.name))
-        with contextlib.suppress(psutil.NoSuchProcess):
-            processes |= {psutil.Process(self.pid), *psutil.Process(self.pid).children(True)}
-        for process in processes:
-            with contextlib.suppress(psutil.Error):
-                process.send_signal(number)
-                process.send_signal(signal.SIGCONT)  # one that is stopped cannot end
 
 
 def run(spec: ClusterSpec) -> int:
@@ -56,17 +41,29 @@ def run(spec: ClusterSpec) -> int:
     return 0
 
 
-def _start(spec: ClusterSpec, host: Host) -> ProcessInstance:
+def _start(spec: ClusterSpec, host: Host) -> Instance:
+    """Start the leader of a session, whose descendants are the instance."""
     read_end, output = None, host.output
     if not output:
         read_end, write_end = os.pipe()
         output = [write_end, write_end]
+    parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         with contextlib.suppress(OSError, AttributeError):  # prctl is Linux's
-            linux.die_with_parent()
+            linux.die_with_parent(parent)
         command = host.command or spec.command
         linux.exec_command(command, host.env, output, host.folder, host.descriptors)
     for number in {*output, *host.descriptors}:
         os.close(number)  # so that a reader sees the end when the command has ended
-    return ProcessInstance(host, pid, read_end)
+    return Instance(host.name, pid, read_end, partial(_signal, host, pid))
+
+
+def _signal(host: Host, pid: int, number: int) -> None:
+    processes = set(members(host.env[JOB_ENV], host.name))
+    with contextlib.suppress(psutil.NoSuchProcess):
+        processes |= {psutil.Process(pid), *psutil.Process(pid).children(True)}
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            process.send_signal(number)
+            process.send_signal(signal.SIGCONT)  # one that is stopped cannot end

@@ -18,6 +18,7 @@ import signal
 import socket
 import sys
 import threading
+from functools import partial
 from urllib.parse import urlsplit
 
 from local_sagemaker.cluster.spec import GATEWAY, Connectivity
@@ -49,7 +50,7 @@ def serve(channel: socket.socket, emulator_port: int) -> int:
     kinds, fds, _, _ = socket.recv_fds(channel, 2, 2)
     channel.close()
     for kind, fd in zip(kinds.decode(), fds, strict=False):  # "-": there is none
-        connect = _to_emulator(emulator_port) if kind == "e" else _to_proxied
+        connect = partial(_to_emulator, emulator_port) if kind == "e" else _to_proxied
         listener = socket.socket(fileno=fd)
         threading.Thread(target=_accept, args=(listener, connect), daemon=True).start()
     while fds:
@@ -79,8 +80,8 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
         sink.shutdown(socket.SHUT_WR)
 
 
-def _to_emulator(port: int):
-    return lambda client: socket.create_connection(("127.0.0.1", port))
+def _to_emulator(port: int, client: socket.socket) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port))
 
 
 def _to_proxied(client: socket.socket) -> socket.socket:

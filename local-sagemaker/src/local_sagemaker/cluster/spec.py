@@ -14,6 +14,9 @@ GATEWAY = f"{NETWORK}.1"
 MAX_INSTANCES = 20  # of all running jobs together; a new AWS account has such a limit, too
 NAMESPACES = "namespaces"
 PROCESSES = "processes"
+# Variables that every process of a job, or of a worker, carries: by them orphans are found.
+JOB_ENV = "LOCAL_SAGEMAKER_JOB"
+HOST_ENV = "LOCAL_SAGEMAKER_HOST"
 
 
 @dataclasses.dataclass

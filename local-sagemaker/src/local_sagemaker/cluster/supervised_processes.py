@@ -1,16 +1,21 @@
-"""Commands of this machine that start together, end together, and leave no process behind."""
+"""A supervisor, seen from the process that starts it; and commands of this machine that start
+together, end together, and leave no process behind."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import json
+import logging
 import os
+import subprocess
+import sys
+import tempfile
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 
-from local_sagemaker.cluster.orphans import HOST_ENV, JOB_ENV
-from local_sagemaker.cluster.spec import PROCESSES, ClusterSpec, Host
-from local_sagemaker.cluster.supervisor_process import SupervisorProcess
+from local_sagemaker.cluster.spec import HOST_ENV, JOB_ENV, PROCESSES, ClusterSpec, Host
 
 GRACE_SECONDS = 5.0  # between SIGTERM and SIGKILL
 
@@ -111,3 +116,105 @@ def _host(index: int, command: Command, job: str) -> Host:
         descriptors=list(command.descriptors),
         output=[] if command.captured else [os.dup(1), os.dup(2)],
     )
+
+
+LOG = logging.getLogger(__name__)
+OVERDUE_SECONDS = 5.0  # after the grace period: then what was to stop is killed
+# What a line raises that was cut off with the supervisor, or that a script has put into its pipe.
+NOT_AN_EVENT = (ValueError, KeyError, TypeError, RecursionError)
+
+
+class SupervisorProcess:
+    """A running supervisor. When this process dies, its pipe closes, and all that it runs ends.
+
+    on_event: called with each event (see event_loop.py). pids, statuses: of the hosts' processes,
+    statuses in the order in which they ended; that of one which a signal killed is negative, or
+    128 and the signal's number. errors: the supervisor's own.
+    """
+
+    def __init__(
+        self, spec: ClusterSpec, on_event: Callable[[dict], None] = lambda event: None
+    ) -> None:
+        self.spec, self.on_event = spec, on_event
+        self.pids: dict[str, int] = {}
+        self.statuses: dict[str, int] = {}
+        self.errors: list[str] = []
+        self.lock = threading.Lock()
+        self.overdue = threading.Timer(spec.grace_seconds + OVERDUE_SECONDS, self.kill)
+        self.overdue.daemon = True
+        self.stderr = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed in _close)
+        with tempfile.TemporaryFile("w+") as stream:
+            stream.write(spec.to_json())
+            stream.seek(0)
+            # -P: no modules of the current folder
+            command = [sys.executable, "-P", "-m", "local_sagemaker.cluster.supervisor"]
+            inherited = [number for host in spec.hosts for number in host.descriptors + host.output]
+            self.process = subprocess.Popen(
+                [*command, f"/dev/fd/{stream.fileno()}"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self.stderr,
+                pass_fds=[stream.fileno(), *inherited],
+                start_new_session=True,  # Ctrl-C is for this process, which ends its jobs itself
+            )
+        assert self.process.stdin and self.process.stdout  # pipes
+        self.commands, self.events = self.process.stdin, self.process.stdout
+
+    @property
+    def failed(self) -> str | None:
+        """The first host whose process failed."""
+        return next((host for host, status in self.statuses.items() if status != 0), None)
+
+    def stop(self) -> None:
+        """SIGTERM to every process; SIGKILL after the grace period.
+
+        A script that is a plain process can read the supervisor's pipe before the supervisor does.
+        So the pipe is closed if the job outlives its grace period: nobody can take that away.
+        """
+        with self.lock:
+            try:
+                self.commands.write(b"stop\n")
+                self.commands.flush()
+            except (BrokenPipeError, ValueError):  # it has ended already
+                return
+            if self.overdue.ident is None:
+                self.overdue.start()
+
+    def kill(self) -> None:
+        """End everything at once."""
+        with self.lock, contextlib.suppress(BrokenPipeError):
+            self.commands.close()
+
+    def run(self) -> None:
+        """Read events until everything has ended. Raises what `on_event` raises."""
+        try:
+            for line in self.events:
+                with contextlib.suppress(*NOT_AN_EVENT):
+                    self._on(json.loads(line))
+            self.process.wait()
+        finally:
+            self._close()
+
+    def _on(self, event: dict) -> None:
+        if event["event"] == "started":
+            self.pids[event["host"]] = event["pid"]
+        elif event["event"] == "exit":
+            self.statuses[event["host"]] = event["status"]
+        elif event["event"] == "error":
+            self.errors.append(event["message"])
+        self.on_event(event)
+
+    def _close(self) -> None:
+        """Release everything; keep what the supervisor wrote to its standard error."""
+        self.overdue.cancel()
+        self.kill()
+        self.events.close()  # first: a supervisor whose events nobody reads would wait
+        if self.process.wait() < 0:  # it was killed, and could end nothing
+            from local_sagemaker.cluster.orphans import JOB_ENV, kill_orphans  # needs psutil
+
+            kill_orphans(self.spec.hosts[0].env.get(JOB_ENV, self.spec.job))
+        with self.stderr:
+            self.stderr.seek(0)
+            if text := self.stderr.read().strip():
+                LOG.warning("%s: supervisor: %s", self.spec.job, text)
+                self.errors.append(text)

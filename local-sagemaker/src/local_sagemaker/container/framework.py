@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 
 from sagemaker_training import (
     entry_point,
@@ -40,16 +40,13 @@ def main() -> None:
     toolkit_patches.patch()
     runners.install()
     env = environment.Environment()
-    launcher = next((name for name in LAUNCHERS if _enabled(env, name)), None)
+    parameters = env.additional_framework_parameters
+    launcher = next((name for name in LAUNCHERS if parameters.get(name)), None)
     _print_differences(env, launcher)
     if "pytorch" in os.environ.get("LOCAL_SAGEMAKER_IMAGE", ""):
         _pytorch_variables(env)
-    start = LAUNCHERS[launcher].start if launcher else _script
+    start = LAUNCHERS[launcher][1] if launcher else _script
     start(env)
-
-
-def _enabled(env: environment.Environment, launcher: str) -> bool:
-    return bool(env.additional_framework_parameters.get(launcher))
 
 
 def _script(env: environment.Environment, variables: dict | None = None) -> None:
@@ -128,19 +125,15 @@ def _mpi(env: environment.Environment) -> None:
     _run(env, _runner(env, runner.MPIRunnerType))
 
 
-def _smddp(env: environment.Environment) -> None:
-    _run(env, _runner(env, runner.SMDataParallelRunnerType, _processes_per_host()))
-
-
-def _torchrun(env: environment.Environment) -> None:
-    _run(env, _runner(env, runner.TorchDistributedRunnerType, _processes_per_host()))
-
-
-def _processes_per_host() -> dict:
+def _for_each_gpu(kind: object, env: environment.Environment) -> None:
     """The toolkit starts one process per GPU. This machine need not have the GPUs of the instance
     type that was asked for: the number of processes stays the request's."""
     gpus = int(os.environ.get("LOCAL_SAGEMAKER_GPUS", "0"))
-    return {params.MPI_PROCESSES_PER_HOST: gpus or None}
+    _run(env, _runner(env, kind, {params.MPI_PROCESSES_PER_HOST: gpus or None}))
+
+
+_torchrun = partial(_for_each_gpu, runner.TorchDistributedRunnerType)
+_smddp = partial(_for_each_gpu, runner.SMDataParallelRunnerType)
 
 
 def _runner(env: environment.Environment, kind: object, options: dict | None = None) -> object:
@@ -170,23 +163,17 @@ def _pytorch_variables(env: environment.Environment) -> None:
     os.environ["NCCL_DEBUG"] = "WARN"
 
 
-@dataclass(frozen=True)
-class Launcher:
-    """key: the SDK's, in `distribution=`. start: runs the script so, on this instance."""
-
-    key: str
-    start: Callable[[environment.Environment], None]
-
-
-# The hyperparameter that asks for it -> the launcher. Where two are asked for, the first runs.
-LAUNCHERS = {
-    "sagemaker_parameter_server_enabled": Launcher("parameter_server", _parameter_server),
-    "sagemaker_multi_worker_mirrored_strategy_enabled": Launcher(
-        "multi_worker_mirrored_strategy", _multi_worker_mirrored
+# The hyperparameter that asks for it -> the SDK's key in `distribution=`, and what runs the script
+# so on this instance. Where two are asked for, the first runs.
+LAUNCHERS: dict[str, tuple[str, Callable]] = {
+    "sagemaker_parameter_server_enabled": ("parameter_server", _parameter_server),
+    "sagemaker_multi_worker_mirrored_strategy_enabled": (
+        "multi_worker_mirrored_strategy",
+        _multi_worker_mirrored,
     ),
-    "sagemaker_mpi_enabled": Launcher("mpi", _mpi),
-    "sagemaker_torch_distributed_enabled": Launcher("torch_distributed", _torchrun),
-    "sagemaker_distributed_dataparallel_enabled": Launcher("smdistributed", _smddp),
+    "sagemaker_mpi_enabled": ("mpi", _mpi),
+    "sagemaker_torch_distributed_enabled": ("torch_distributed", _torchrun),
+    "sagemaker_distributed_dataparallel_enabled": ("smdistributed", _smddp),
 }
 
 
@@ -195,7 +182,7 @@ def _print_differences(env: environment.Environment, launcher: str | None) -> No
     if env.current_host != env.hosts[0]:
         return
     job_notes.print_notes()
-    if launcher and LAUNCHERS[launcher].start is _smddp:
+    if launcher and LAUNCHERS[launcher][1] is _smddp:
         print(
             "[local] SMDDP exists only on AWS (ml.p4d, ml.p4de). Here backend 'smddp' is a "
             "hierarchical all-reduce over gloo: the same result, but not its speed."
@@ -208,7 +195,7 @@ def _print_differences(env: environment.Environment, launcher: str | None) -> No
     if unknown:
         print(f"[local] unknown launcher {', '.join(unknown)}: ignored, as on AWS.")
     elif len(env.hosts) > 1 and not launcher:
-        known = ", ".join(row.key for row in LAUNCHERS.values())
+        known = ", ".join(key for key, _ in LAUNCHERS.values())
         print(
             f"[local] {len(env.hosts)} instances and no launcher that SageMaker knows: every "
             "host runs the script by itself, and nothing synchronises them. `distribution=` "

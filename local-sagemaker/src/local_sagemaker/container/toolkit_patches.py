@@ -7,10 +7,15 @@ toolkit's.
 from __future__ import annotations
 
 import asyncio
+import importlib.metadata
 import os
+import re
 import shutil
 import tarfile
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
+from unittest import mock
 
 from sagemaker_training import (
     _entry_point_type,
@@ -21,8 +26,6 @@ from sagemaker_training import (
     modules,
     process,
 )
-
-from local_sagemaker.container.requirements import constrained
 
 SOURCE = "sourcedir.tar.gz"  # training/channels.py puts it there
 IMAGE = "LOCAL_SAGEMAKER_IMAGE"  # the variable that names the image asked for
@@ -47,8 +50,6 @@ TENSORFLOW_ERRORS = [
     "UnknownError",
     "XlaRuntimeError",
 ]
-
-
 UNPACKED_LIMIT = 4 * 1024**3  # bytes of a source_dir, unpacked
 # Seconds that a script's own children may go on writing after it has ended.
 AFTER_THE_END = 2.0
@@ -174,3 +175,57 @@ def patch() -> None:
     modules.install_requirements = constrained(modules.install_requirements)
     known = TENSORFLOW_ERRORS if "tensorflow" in os.environ.get(IMAGE, "") else []
     process.get_tensorflow_exception_classes = lambda: known or [errors.ExecuteUserScriptError]
+
+
+FRAMEWORKS = ("torch", "tensorflow", "keras", "tf-keras", "horovod")
+NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
+# In pip's log, each line after the time: why it gave up.
+PIP_ERROR = re.compile(
+    r"^\S+ +(ERROR: (?!ResolutionImpossible).*|The user requested .*)$", re.MULTILINE
+)
+
+
+def constraints(text: str) -> list[str]:
+    """Lines for pip's constraints. text: a requirements.txt."""
+    named = {
+        re.sub(r"[._]", "-", match[1]).lower()
+        for line in text.splitlines()
+        if (match := NAME.match(line))
+    }
+    lines = []
+    for name in FRAMEWORKS:
+        try:
+            version = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        if name not in named:
+            lines.append(f"{name}=={version}")
+        if name == "torch" and version.endswith("+cpu") and "torch" not in named:
+            # The builds of PyTorch's own packages that fit a torch without CUDA; others do not
+            # load. torch 2.13.0 has torchaudio 2.13.0 and torchvision 0.28.0: they go together.
+            _, minor, patch = version.removesuffix("+cpu").split(".")
+            lines += [f"torchvision==0.{int(minor) + 15}.{patch}+cpu", f"torchaudio=={version}"]
+    return lines
+
+
+def constrained(install: Callable) -> Callable:
+    """The toolkit's `install`, whose pip keeps to `constraints`, and whose error says why."""
+
+    def run(path: str, capture_error: bool = False) -> None:
+        file = Path(path, "requirements.txt")
+        lines = constraints(file.read_text(errors="replace") if file.is_file() else "")
+        with tempfile.TemporaryDirectory() as folder:
+            constraints_file, log = Path(folder, "constraints.txt"), Path(folder, "log")
+            constraints_file.write_text("\n".join(lines))
+            previous = os.environ.get("PIP_CONSTRAINT")
+            every = " ".join(filter(None, [previous, str(constraints_file)]))
+            with mock.patch.dict(os.environ, PIP_CONSTRAINT=every, PIP_LOG=str(log)):
+                try:
+                    install(path, capture_error)
+                except (errors.InstallRequirementsError, errors.InstallModuleError) as error:
+                    # The toolkit looks for names of Python's error classes, and pip has none.
+                    text = log.read_text(errors="replace") if log.is_file() else ""
+                    error.output = error.output or "\n".join(dict.fromkeys(PIP_ERROR.findall(text)))
+                    raise
+
+    return run

@@ -1,18 +1,22 @@
-"""The emulator as its own client: S3, Logs and CloudWatch of the same process."""
+"""The emulator as its own client, and the variables that every process of a job or a worker has."""
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-from collections.abc import Iterator
+import os
+import sys
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import boto3
 from boto3.exceptions import Boto3Error
 from botocore.config import Config
 from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError, ClientError
+
+if TYPE_CHECKING:
+    from local_sagemaker.moto_backend.state import MotoState
 
 REGION = "us-east-1"  # the emulator's own; others are there as well
 # What the sagemaker SDK reads of a file, here and on instances. It would ask STS, at a fixed
@@ -26,16 +30,17 @@ SageMaker:
       Session:
         DefaultS3Bucket: sagemaker-{REGION}-local
 """
-LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 AWS_ERRORS = (BotoCoreError, Boto3Error, ClientError)  # what a client raises
 
 
 class LocalAws:
-    """boto3 clients for the emulator on `port`. credentials: its own."""
+    """boto3 clients for the emulator on `port`.
 
-    def __init__(self, port: int, credentials: Credentials) -> None:
-        self.port, self.credentials = port, credentials
-        self.in_process: Any = None  # connects clients without HTTP, once the emulator is made
+    credentials: its own. state: what it keeps, where it is this very process.
+    """
+
+    def __init__(self, port: int, credentials: Credentials, state: MotoState | None = None) -> None:
+        self.port, self.credentials, self.state = port, credentials, state
         self.client = cache(self._client)
 
     def _client(self, service: str, region: str):
@@ -44,10 +49,7 @@ class LocalAws:
         # proxies: a learner's HTTP_PROXY is no way to this process.
         config = Config(retries={"max_attempts": 2}, s3={"addressing_style": "path"}, proxies={})
         url = f"http://127.0.0.1:{self.port}"
-        client = session.client(service, endpoint_url=url, config=config)
-        if self.in_process and service in ("logs", "cloudwatch"):
-            self.in_process.connect(client)
-        return client
+        return session.client(service, endpoint_url=url, config=config)
 
     def variables(self, region: str, url: str | None = None) -> dict[str, str]:
         """What points an AWS client to the emulator. url: where it is; by default on loopback."""
@@ -81,39 +83,6 @@ class LocalAws:
         entries = [(bucket, entry["Key"], entry["Size"]) for entry in itertools.chain(*contents)]
         return sorted(entry for entry in entries if not entry[1].endswith("/"))
 
-    def open_log(self, region: str, stream: str, group: str = LOG_GROUP) -> None:
-        """Create a log stream, and its group if that is missing: all training jobs share one."""
-        logs = self.client("logs", region)
-        with _if_missing():
-            logs.create_log_group(logGroupName=group)
-        with _if_missing():
-            logs.create_log_stream(logGroupName=group, logStreamName=stream)
-
-    def write_log(
-        self, region: str, stream: str, time_ms: int, lines: list[str], group: str = LOG_GROUP
-    ) -> None:
-        """Add lines to a log stream. CloudWatch takes no empty line: it becomes a blank."""
-        events = [{"timestamp": time_ms, "message": line or " "} for line in lines]
-        logs = self.client("logs", region)
-        for start in range(0, len(events), 10000):
-            logs.put_log_events(
-                logGroupName=group, logStreamName=stream, logEvents=events[start:][:10000]
-            )
-
-
-@contextlib.contextmanager
-def _if_missing() -> Iterator[None]:
-    """Let what exists already be.
-
-    By its code and not by `client.exceptions`: botocore makes those classes when they are first
-    asked for, and two threads that ask at once get different ones.
-    """
-    try:
-        yield
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "ResourceAlreadyExistsException":
-            raise
-
 
 def name_in(region: str, name: str) -> str:
     """What a job or an endpoint of a region is called here: other regions may have the name, too.
@@ -127,3 +96,19 @@ def split_uri(uri: str) -> tuple[str, str]:
     """(bucket, key or prefix) of an s3:// URI."""
     bucket, _, key = uri.partition("://")[2].partition("/")
     return bucket, key
+
+
+# What a learner set for pip and for certificates must hold on an instance too.
+PASSED_ON = ("PIP_", "UV_", "SSL_CERT", "REQUESTS_CA_BUNDLE", "LANG", "LC_", "TZ")
+PACKAGES = Path(__file__).parents[2]  # what holds this package
+
+
+def base_environment() -> dict[str, str]:
+    """The variables with which every process starts that runs a job or serves a model."""
+    return {k: v for k, v in os.environ.items() if k.startswith(PASSED_ON)} | {
+        "PATH": os.pathsep.join([f"{sys.prefix}/bin", os.environ["PATH"]]),
+        "HOME": os.environ.get("HOME", "/"),
+        "LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", ""),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }

@@ -1,11 +1,12 @@
-"""A log stream in CloudWatch."""
+"""A log stream in CloudWatch, written without a request: CloudWatch is in this process."""
 
 from __future__ import annotations
 
 import logging
 import time
 
-from local_sagemaker.core.aws import AWS_ERRORS, LocalAws
+from local_sagemaker.core.aws import LocalAws
+from local_sagemaker.moto_backend import logs
 
 LOG = logging.getLogger(__name__)
 
@@ -14,23 +15,26 @@ class StreamLog:
     """A stream of a group; both are made with the first line, as on AWS."""
 
     def __init__(self, aws: LocalAws, region: str, group: str, stream: str) -> None:
-        self.aws, self.region, self.group, self.stream = aws, region, group, stream
+        self.aws, self.where = aws, (region, group, stream)
         self.opened = False
 
-    def write(self, lines: list[str]) -> None:
-        """Add lines. What CloudWatch refuses is noted in the emulator's own log."""
+    def open(self) -> None:
+        if self.aws.state and not self.opened:
+            self.aws.state.open_log_stream(*self.where)
+        self.opened = True
+
+    def write(self, lines: list[str], time_ms: int | None = None) -> None:
+        """Add lines. What cannot be stored is noted in the emulator's own log.
+
+        time_ms: Unix milliseconds; by default now.
+        """
         try:
-            if not self.opened:
-                self.aws.open_log(self.region, self.stream, self.group)
-                self.opened = True
-            self.aws.write_log(self.region, self.stream, now_ms(), lines, self.group)
-        except AWS_ERRORS as error:
-            LOG.warning("%s/%s: %s", self.group, self.stream, error)
+            self.open()
+            if self.aws.state:
+                logs.write(*self.where, time_ms or int(time.time() * 1000), lines)
+        except OSError as error:
+            LOG.warning("%s: %s", "/".join(self.where), error)
 
     def log(self, message: str) -> None:
         """Add a line of the emulator's own."""
         self.write([f"[local] {message}"])
-
-
-def now_ms() -> int:
-    return int(time.time() * 1000)

@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from local_sagemaker.core.aws import LocalAws, split_uri
 
@@ -15,7 +15,7 @@ Object = tuple[str, str, str]  # bucket, key, path below the channel's directory
 
 
 class DataError(Exception):
-    """Input that cannot be fetched; the message becomes the job's FailureReason."""
+    """Input that cannot be used; the message becomes the FailureReason."""
 
 
 def objects_from(aws: LocalAws, source: dict, region: str) -> list[Object]:
@@ -50,6 +50,17 @@ def _from_manifest(aws: LocalAws, uri: str, region: str) -> list[Object]:
         ) from error
     base_bucket, base = split_uri(prefix)
     return [(base_bucket, base + name, name) for name in names]
+
+
+def download(aws: LocalAws, region: str, bucket: str, key: str, path: Path, failure: str) -> None:
+    """An object into a file. Raises DataError, whose message begins with `failure`."""
+    try:
+        aws.client("s3", region).download_file(bucket, key, str(path))
+    except ClientError as error:
+        message = error.response["Error"]["Message"]
+        raise DataError(f"{failure} s3://{bucket}/{key}: {message}") from error
+    except (BotoCoreError, OSError) as error:
+        raise DataError(f"{failure} s3://{bucket}/{key}: {error}") from error
 
 
 def inside(folder: Path, name: str, key: str) -> Path:

@@ -6,14 +6,12 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
-from pathlib import Path
 
-from local_sagemaker.core import failure
+from local_sagemaker.core import records
 from local_sagemaker.core.aws import LocalAws
-from local_sagemaker.core.log_stream import StreamLog
+from local_sagemaker.core.records import Record
+from local_sagemaker.core.s3_input import DataError
 from local_sagemaker.hosting import model, worker
-from local_sagemaker.hosting.hosting_record import Record
-from local_sagemaker.hosting.model import ModelDataError
 from local_sagemaker.storage.files import remove
 
 LOG = logging.getLogger(__name__)
@@ -26,83 +24,63 @@ MAX_RESTARTS = 5
 LONG_ENOUGH = 60.0  # a worker that ran for so long is no part of a series of crashes
 
 
-class NotServing(Exception):
-    """The endpoint has no worker that could answer."""
-
-
-class EndpointRun:
+class EndpointRun(worker.WorkerRun):
     """An endpoint's worker: started, watched, started again when it ends.
 
-    directory: the endpoint's own. invocation_seconds: the limit for one answer.
+    seconds: the limit for one answer.
     """
 
-    def __init__(
-        self,
-        record: Record,
-        aws: LocalAws,
-        directory: Path,
-        invocation_seconds: float = INVOCATION_SECONDS,
-    ) -> None:
-        self.record, self.aws, self.directory = record, aws, directory
-        self.region, self.seconds = record.data["region"], invocation_seconds
-        self.mark = aws.mark(mark(record.key))
-        self.log = StreamLog(aws, self.region, GROUP + record.name, record.data["stream"])
-        self.lock = threading.Lock()
-        self.worker: worker.Worker | None = None
-        self.stopping = threading.Event()
+    def __init__(self, record: Record, aws: LocalAws, seconds: float = INVOCATION_SECONDS) -> None:
+        super().__init__(record, aws, "endpoint", GROUP + record.name)
+        self.seconds = seconds
         self.ready = threading.Event()  # a worker answers
         self.settled = threading.Event()  # it is no longer being created
-        self.thread = threading.Thread(target=self._run, name=record.name, daemon=True)
 
     def ask(self, body: bytes, headers: Mapping[str, str]) -> worker.Answer:
-        """Have the worker answer. Raises NotServing, worker.TooSlow or worker.Gone."""
+        """Have the worker answer. Raises worker.NotTaken (there is none), TooSlow or Gone."""
         deadline = time.monotonic() + self.seconds
         while True:
             left = max(0.1, deadline - time.monotonic())
             if not self.ready.wait(left) or self.stopping.is_set() or self.worker is None:
-                raise NotServing(self.record.name)
+                raise worker.NotTaken(self.record.name)
+            running = self.worker
             try:
-                return self._ask(self.worker, body, headers, left)
+                return running.ask(body, headers, left)
             except worker.NotTaken:  # it ended a moment ago, and the next is on its way
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.05)
-
-    def _ask(self, running: worker.Worker, body: bytes, headers: Mapping[str, str], seconds: float):
-        try:
-            return running.ask(body, headers, seconds)
-        except worker.TooSlow:
-            if (self.directory / "model" / "code").is_dir():
-                # Its functions run one at a time: one that hangs would hold up those after it.
-                self.log.log(f"no answer within {self.seconds:g} s: the worker is started again")
-                running.kill()
-            raise
+            except worker.TooSlow:
+                if (self.directory / "model" / "code").is_dir():
+                    # Its functions run one at a time: one that hangs holds up those after it.
+                    self.log.log(f"no answer within {left:g} s: the worker is started again")
+                    running.kill()
+                raise
 
     def end(self) -> None:
         """End the worker, and wait until nothing is left of it."""
-        with self.lock:
-            self.stopping.set()
-            if self.worker:
-                self.worker.kill()
+        self.kill()
         self.thread.join()
 
-    def _run(self) -> None:
+    def run(self) -> None:
         try:
             self._fetch()
             self._keep_serving()
-        except ModelDataError as error:
+        except DataError as error:
             self._fail(str(error))
         except Exception as error:
-            self._fail(failure.internal(self.record.name, error))
+            self._fail(records.internal(self.record.name, error))
         finally:
             self.settled.set()
 
     def _fetch(self) -> None:
         """Unpack the model, unless an earlier process of the emulator has."""
         whole, partial = self.directory / "model", self.directory / "partial"
+        if partial.is_dir():  # of a process that was killed
+            remove(partial)
         if not whole.is_dir():
             try:
-                model.fetch(self.aws, self.record.container, self.region, partial)
+                model.fetch(self.aws, self.container, self.region, partial)
                 partial.rename(whole)
             finally:
                 if partial.is_dir():
@@ -125,40 +103,27 @@ class EndpointRun:
 
     def _start(self) -> worker.Worker | None:
         """Start a worker. None if it does not answer, or if the endpoint is to end."""
-        env = worker.environment(
-            self.directory, self.record.container, self.mark, self.region, self.aws
-        )
-        with self.lock:
-            if self.stopping.is_set():
-                return None
-            self.worker = starting = worker.Worker(self.directory, env, self.log.write)
+        variant = self.record.data["variant"]
+        seconds = variant.get("ContainerStartupHealthCheckTimeoutInSeconds") or START_SECONDS
         try:
-            starting.wait_until_ready(self._start_seconds())
+            if not self.start_worker(seconds):
+                return None
         except worker.StartError as error:
-            starting.close()
+            if self.worker:
+                self.worker.close()
             # AWS's first sentences: https://github.com/aws/sagemaker-python-sdk/issues/155
-            variant = self.record.data["variant"]["VariantName"]
+            name = variant["VariantName"]
             self._fail(
-                f"The primary container for production variant {variant} did not pass the ping "
-                f"health check. Please check CloudWatch logs for this endpoint. ({error}) "
-                f"{starting.last_words()}"
+                f"The primary container for production variant {name} did not pass the ping "
+                f"health check. Please check CloudWatch logs for this endpoint. {error}"
             )
             return None
-        self.record.enter("InService")
+        self.record.set_status("InService")
         self.ready.set()
         self.settled.set()
-        return starting
-
-    def _start_seconds(self) -> float:
-        variant = self.record.data["variant"]
-        return variant.get("ContainerStartupHealthCheckTimeoutInSeconds") or START_SECONDS
+        return self.worker
 
     def _fail(self, reason: str) -> None:
         LOG.warning("%s: %s", self.record.name, reason)
         if not self.stopping.is_set():
-            self.record.enter("Failed", reason)
-
-
-def mark(name: str) -> str:
-    """What every process of an endpoint carries in its environment."""
-    return f"endpoint/{name}"
+            self.record.set_status("Failed", reason)

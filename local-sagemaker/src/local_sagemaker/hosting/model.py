@@ -5,20 +5,20 @@ from __future__ import annotations
 import dataclasses
 import tarfile
 from pathlib import Path
+from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
+from moto.backends import get_backend
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.sagemaker.exceptions import ValidationError
 
-from local_sagemaker.core.aws import LocalAws, split_uri
-from local_sagemaker.core.s3_input import DataError, inside
+from local_sagemaker.core.aws import AWS_ERRORS, LocalAws, split_uri
+from local_sagemaker.core.s3_input import DataError, download, inside
 from local_sagemaker.protocol.errors import AwsError, validation
 from local_sagemaker.storage.archives import unpack
 
 UNPACKED_LIMIT = 20 * 1024**3  # bytes
+NOT_FOUND = "Could not find model data at"
 SUBMIT_DIRECTORY = "SAGEMAKER_SUBMIT_DIRECTORY"
-
-
-class ModelDataError(Exception):
-    """A model's files cannot be had; the message becomes the FailureReason."""
 
 
 @dataclasses.dataclass
@@ -32,12 +32,17 @@ class Container:
     environment: dict[str, str]
 
 
-def container(aws: LocalAws, name: str, region: str) -> Container:
+def moto_sagemaker(region: str) -> Any:
+    """moto's SageMaker, which keeps models and endpoint configurations."""
+    return get_backend("sagemaker")[DEFAULT_ACCOUNT_ID][region]
+
+
+def container(name: str, region: str) -> Container:
     """The container of a model. Raises AwsError where there is none, or one not offered here."""
     try:
-        model = aws.client("sagemaker", region).describe_model(ModelName=name)
-    except ClientError as error:
-        raise validation(error.response["Error"]["Message"]) from error
+        model = moto_sagemaker(region).describe_model(name).response_object
+    except ValidationError as error:
+        raise validation(error.message) from error
     several = model.get("Containers") or []
     definition = model.get("PrimaryContainer") or (several[0] if several else {})
     if len(several) > 1:
@@ -67,16 +72,25 @@ def _not_offered(name: str, feature: str) -> AwsError:
 def fetch(aws: LocalAws, container: Container, region: str, folder: Path) -> None:
     """Unpack the model's archive into `folder`, and code that lies elsewhere into folder/code.
 
-    Raises ModelDataError.
+    Raises DataError.
     """
     if not container.data:
-        raise ModelDataError(
+        raise DataError(
             f"Model {container.model} has no ModelDataUrl. The emulator pulls no image: it "
             "serves what a model.tar.gz holds."
         )
     folder.mkdir(parents=True, exist_ok=True)
     if container.data.endswith("/"):
-        _copy(aws, container.data, region, folder)
+        _, prefix = split_uri(container.data)
+        try:
+            objects = aws.objects(container.data, region)
+        except AWS_ERRORS as error:
+            raise DataError(f"{NOT_FOUND} {container.data}: {error}") from error
+        if not objects:
+            raise DataError(f"{NOT_FOUND} {container.data}: there is no object.")
+        for bucket, key, _ in objects:
+            path = inside(folder, key[len(prefix) :], key)
+            download(aws, region, bucket, key, path, NOT_FOUND)
     else:
         _unpack(aws, container.data, region, folder)
     code = container.environment.get(SUBMIT_DIRECTORY, "")
@@ -84,33 +98,14 @@ def fetch(aws: LocalAws, container: Container, region: str, folder: Path) -> Non
         _unpack(aws, code, region, folder / "code")
 
 
-def _copy(aws: LocalAws, uri: str, region: str, folder: Path) -> None:
-    _, prefix = split_uri(uri)
-    try:
-        objects = aws.objects(uri, region)
-        for bucket, key, _ in objects:
-            path = inside(folder, key[len(prefix) :], key)
-            aws.client("s3", region).download_file(bucket, key, str(path))
-    except (ClientError, BotoCoreError, DataError, OSError) as error:
-        raise ModelDataError(f"Could not find model data at {uri}: {error}") from error
-    if not objects:
-        raise ModelDataError(f"Could not find model data at {uri}: there is no object.")
-
-
 def _unpack(aws: LocalAws, uri: str, region: str, folder: Path) -> None:
-    bucket, key = split_uri(uri)
     archive = folder.parent / "archive.tar.gz"
     try:
-        aws.client("s3", region).download_file(bucket, key, str(archive))
+        download(aws, region, *split_uri(uri), archive, NOT_FOUND)
         folder.mkdir(parents=True, exist_ok=True)
         with tarfile.open(archive) as tar:
             unpack(tar, folder, UNPACKED_LIMIT)
-    except ClientError as error:
-        message = error.response["Error"]["Message"]
-        raise ModelDataError(
-            f"Could not find model data at {uri}: {message}. Is the model's job Completed?"
-        ) from error
-    except (tarfile.TarError, EOFError, OSError, BotoCoreError, ValueError) as error:
-        raise ModelDataError(f"{uri} cannot be unpacked as a tar.gz archive: {error}") from error
+    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
+        raise DataError(f"{uri} cannot be unpacked as a tar.gz archive: {error}") from error
     finally:
         archive.unlink(missing_ok=True)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import gzip
 import shutil
-import threading
 import time
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from local_sagemaker.core import failure, s3_input
+from local_sagemaker.core import records
 from local_sagemaker.core.aws import AWS_ERRORS, LocalAws, split_uri
-from local_sagemaker.core.log_stream import StreamLog
+from local_sagemaker.core.records import FILE, Record
+from local_sagemaker.core.s3_input import DataError, objects_from
 from local_sagemaker.hosting import model, worker
 from local_sagemaker.hosting.endpoint_run import START_SECONDS
-from local_sagemaker.hosting.hosting_record import FILE, Record
-from local_sagemaker.hosting.model import ModelDataError
 from local_sagemaker.storage.files import empty
 
 GROUP = "/aws/sagemaker/TransformJobs"
@@ -26,142 +24,95 @@ MEGABYTE = 1024 * 1024
 DEFAULT_SECONDS = 600  # of one answer: ModelClientConfig in the same model
 
 
-class TransformError(Exception):
-    """Why a job failed; the message becomes its FailureReason."""
+class TransformRun(worker.WorkerRun):
+    """A transform job while it runs. Its directory is emptied at the end.
 
+    `kill` breaks off what runs; objects that are done keep their output.
+    """
 
-class TooLarge(Exception):
-    """A record that is over the limit for one request."""
-
-
-class TransformRun:
-    """A transform job while it runs. directory: its own, emptied at the end."""
-
-    def __init__(self, record: Record, aws: LocalAws, directory: Path) -> None:
-        self.record, self.aws, self.directory = record, aws, directory
-        self.request, self.region = record.data["request"], record.data["region"]
+    def __init__(self, record: Record, aws: LocalAws) -> None:
+        super().__init__(record, aws, "transform", GROUP)
+        self.request = record.request
         self.input, self.output = self.request["TransformInput"], self.request["TransformOutput"]
-        self.log = StreamLog(aws, self.region, GROUP, record.data["stream"])
-        self.lock = threading.Lock()
-        self.worker: worker.Worker | None = None
-        self.stopping = threading.Event()
-        self.thread = threading.Thread(target=self._run, name=record.name, daemon=True)
+        self.several = self.request.get("BatchStrategy", "MultiRecord") == "MultiRecord"
+        self.concurrent = self.request.get("MaxConcurrentTransforms") or 1
+        self.megabytes = self.request.get("MaxPayloadInMB", DEFAULT_MB)
 
-    def stop(self) -> None:
-        """End the worker: what runs is broken off. Objects that are done keep their output."""
-        with self.lock:
-            self.stopping.set()
-            if self.worker:
-                self.worker.kill()
-
-    def _run(self) -> None:
+    def run(self) -> None:
         reason = None
         try:
             self._phases()
-        except (TransformError, ModelDataError, s3_input.DataError) as error:
+        except worker.StartError as error:
+            reason = f"AlgorithmError: the model did not pass the ping health check {error}"
+        except DataError as error:
             reason = str(error)
         except Exception as error:
-            reason = failure.internal(self.record.name, error)
+            reason = records.internal(self.record.name, error)
         finally:
             if self.worker:
                 self.worker.close()
             clean(self.directory)
         status = "Stopped" if self.stopping.is_set() else "Failed" if reason else "Completed"
-        self.record.enter(status, reason if status == "Failed" else None, ended=time.time())
+        reason = reason if status == "Failed" else None
+        self.record.set_status(status, reason, ended=time.time())
 
     def _phases(self) -> None:
-        model.fetch(self.aws, self.record.container, self.region, self.directory / "model")
+        model.fetch(self.aws, self.container, self.region, self.directory / "model")
         source = self.input["DataSource"]["S3DataSource"]
-        objects = s3_input.objects_from(self.aws, source, self.region)
+        objects = objects_from(self.aws, source, self.region)
         if not objects:
-            raise TransformError(f"ClientError: No S3 objects found under {source['S3Uri']}.")
-        if not self._start():
+            raise DataError(f"ClientError: No S3 objects found under {source['S3Uri']}.")
+        if not self.start_worker(START_SECONDS, self._batch_variables()):
             return
         with self.record.lock:  # it may be Stopping by now
-            self.record.enter(self.record.status, started=time.time())
+            self.record.set_status(self.record.status, started=time.time())
         failed = [error for entry in objects if (error := self._object(*entry))]
         if failed and not self.stopping.is_set():
             rest = f" ({len(failed)} objects failed; this is the first.)" if failed[1:] else ""
-            raise TransformError(failed[0] + rest)
-
-    def _start(self) -> bool:
-        """Start the worker; False if the job was stopped meanwhile."""
-        env = worker.environment(
-            self.directory,
-            self.record.container,
-            self.aws.mark(mark(self.record.key)),
-            self.region,
-            self.aws,
-        )
-        with self.lock:
-            if self.stopping.is_set():
-                return False
-            env |= self._batch_variables()
-            self.worker = starting = worker.Worker(self.directory, env, self.log.write)
-        try:
-            starting.wait_until_ready(START_SECONDS)
-        except worker.StartError as error:
-            output = starting.last_words()
-            raise TransformError(
-                f"AlgorithmError: the model did not pass the ping health check ({error}). {output}"
-            ) from error
-        return True
+            raise DataError(failed[0] + rest)
 
     def _batch_variables(self) -> dict[str, str]:
         # As the sagemaker SDK's own local mode sets them: sagemaker/local/entities.py of 2.257.7.
         return {
             "SAGEMAKER_BATCH": "True",
-            "SAGEMAKER_MAX_PAYLOAD_IN_MB": str(self.request.get("MaxPayloadInMB", DEFAULT_MB)),
-            "SAGEMAKER_BATCH_STRATEGY": self._strategy(),
-            "SAGEMAKER_MAX_CONCURRENT_TRANSFORMS": str(self._concurrent()),
+            "SAGEMAKER_MAX_PAYLOAD_IN_MB": str(self.megabytes),
+            "SAGEMAKER_BATCH_STRATEGY": "MULTI_RECORD" if self.several else "SINGLE_RECORD",
+            "SAGEMAKER_MAX_CONCURRENT_TRANSFORMS": str(self.concurrent),
         } | self.request.get("Environment", {})
-
-    def _strategy(self) -> str:
-        return "MULTI_RECORD" if self._several() else "SINGLE_RECORD"
-
-    def _several(self) -> bool:
-        return self.request.get("BatchStrategy", "MultiRecord") == "MultiRecord"
-
-    def _concurrent(self) -> int:
-        return self.request.get("MaxConcurrentTransforms") or 1
 
     def _object(self, bucket: str, key: str, path: str) -> str | None:
         """Transform one object; the error message, or None. A failed one has no output."""
         source, result = self.directory / "in", self.directory / "out"
         try:
             self.aws.client("s3", self.region).download_file(bucket, key, str(source))
-            self._unzip(source)
+            if self.input.get("CompressionType") == "Gzip":
+                plain = self.directory / "plain"
+                with gzip.open(source) as packed, plain.open("wb") as stream:
+                    shutil.copyfileobj(packed, stream)
+                plain.replace(source)
             with result.open("wb") as stream:
                 for body in self._answers(source, f"s3://{bucket}/{key}"):
                     stream.write(body)
                     if self.output.get("AssembleWith") == "Line":
                         stream.write(b"\n")
-        except (TransformError, TooLarge, *AWS_ERRORS, OSError, EOFError) as error:
-            return str(error) if isinstance(error, TransformError) else f"ClientError: {error}"
+        except DataError as error:
+            return str(error)
+        except (*AWS_ERRORS, OSError, EOFError) as error:
+            return f"ClientError: {error}"
         target, prefix = split_uri(self.output["S3OutputPath"].rstrip("/") + "/")
         self.aws.client("s3", self.region).upload_file(str(result), target, f"{prefix}{path}.out")
         return None
 
-    def _unzip(self, path: Path) -> None:
-        if self.input.get("CompressionType") == "Gzip":
-            plain = path.with_name("plain")
-            with gzip.open(path) as packed, plain.open("wb") as stream:
-                shutil.copyfileobj(packed, stream)
-            plain.replace(path)
-
     def _answers(self, path: Path, uri: str) -> Iterator[bytes]:
         """The answers to a file's payloads, in their order; so many are asked at once."""
         lines = self.input.get("SplitType", "None") == "Line"
-        limit = self.request.get("MaxPayloadInMB", DEFAULT_MB) * MEGABYTE
-        bodies = payloads(path, lines, self._several(), limit)
-        many = self._concurrent()
         pending: deque[Future[bytes]] = deque()
-        with ThreadPoolExecutor(many) as pool:
-            for payload in bodies:
+        with ThreadPoolExecutor(self.concurrent) as pool:
+            for payload in payloads(path, lines, self.several, self.megabytes * MEGABYTE):
                 if self.stopping.is_set():
-                    raise TransformError("stopped")
+                    raise DataError("stopped")
                 pending.append(pool.submit(self._ask, payload, uri))
-                if len(pending) > many:
+                if len(pending) > self.concurrent:
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()
@@ -176,20 +127,15 @@ class TransformRun:
         try:
             answer = self.worker.ask(payload, {k: v for k, v in headers.items() if v}, seconds)
         except (worker.TooSlow, worker.Gone) as error:
-            raise TransformError(f"AlgorithmError: {uri}: {error}") from error
+            raise DataError(f"AlgorithmError: {uri}: {error}") from error
         if answer.status != 200:
             message = answer.body.decode("utf-8", "replace")
             self.log.log(f"{uri}: Bad HTTP status received from algorithm: {answer.status}")
-            raise TransformError(
+            raise DataError(
                 f"AlgorithmError: {uri}: Bad HTTP status received from algorithm: "
                 f"{answer.status}: {message}"
             )
         return answer.body
-
-
-def mark(name: str) -> str:
-    """What every process of a transform job carries in its environment."""
-    return f"transform/{name}"
 
 
 def clean(directory: Path) -> None:
@@ -200,8 +146,10 @@ def clean(directory: Path) -> None:
 def payloads(path: Path, lines: bool, several: bool, limit: int) -> Iterator[bytes]:
     """The payloads of a file, in its order.
 
-    lines: split it at line ends (SplitType Line). several: as many records in a payload as the
-    limit allows (BatchStrategy MultiRecord). limit: bytes; 0 for none. Raises TooLarge.
+    lines: split it at line ends (SplitType Line). several: as many of its lines in a payload as the
+    limit allows, but no empty one (BatchStrategy MultiRecord). limit: bytes; 0 for none.
+
+    Raises DataError.
     """
     if not lines:
         whole = path.read_bytes()
@@ -210,28 +158,21 @@ def payloads(path: Path, lines: bool, several: bool, limit: int) -> Iterator[byt
         return
     batch: list[bytes] = []
     size = 0
-    for number, record in enumerate(_records(path), 1):
-        _check(record, limit, f"record {number} of {path.name}")
-        if batch and (not several or (limit and size + 1 + len(record) > limit)):
-            yield b"\n".join(batch)
-            batch, size = [], 0
-        batch.append(record)
-        size += len(record) + (len(batch) > 1)
+    with path.open("rb") as stream:
+        for number, line in enumerate(filter(None, (line.rstrip(b"\r\n") for line in stream)), 1):
+            _check(line, limit, f"record {number} of {path.name}")
+            if batch and (not several or (limit and size + 1 + len(line) > limit)):
+                yield b"\n".join(batch)
+                batch, size = [], 0
+            batch.append(line)
+            size += len(line) + (len(batch) > 1)
     if batch:
         yield b"\n".join(batch)
 
 
-def _records(path: Path) -> Iterator[bytes]:
-    """The lines of a file without their ends. An empty line is no record."""
-    with path.open("rb") as stream:
-        for line in stream:
-            if record := line.rstrip(b"\r\n"):
-                yield record
-
-
 def _check(payload: bytes, limit: int, label: str) -> None:
     if limit and len(payload) > limit:
-        raise TooLarge(
-            f"{label} has {len(payload)} bytes; MaxPayloadInMB allows {limit}. Split the input "
-            "(SplitType Line), or raise MaxPayloadInMB."
+        raise DataError(
+            f"ClientError: {label} has {len(payload)} bytes; MaxPayloadInMB allows {limit}. Split "
+            "the input (SplitType Line), or raise MaxPayloadInMB."
         )

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import urllib3
 
-from local_sagemaker.cluster.orphans import HOST_ENV, JOB_ENV
-from local_sagemaker.cluster.spec import PROCESSES, ClusterSpec, Host
-from local_sagemaker.cluster.supervisor_process import SupervisorProcess
-from local_sagemaker.core.aws import LocalAws
-from local_sagemaker.core.environment import PACKAGES, base_environment
+from local_sagemaker.cluster.spec import HOST_ENV, JOB_ENV, PROCESSES, ClusterSpec, Host
+from local_sagemaker.cluster.supervised_processes import SupervisorProcess
+from local_sagemaker.core.aws import PACKAGES, LocalAws, base_environment
+from local_sagemaker.core.log_stream import StreamLog
+from local_sagemaker.core.records import Record
 from local_sagemaker.hosting.model import SUBMIT_DIRECTORY, Container
 from local_sagemaker.hosting.runtime.http import KEY
 
@@ -83,7 +83,8 @@ def environment(
 class Worker:
     """A running worker, under a supervisor: it and what it started end with the emulator.
 
-    directory: its own. env: see `environment`. log: gets its output, some lines at a time.
+    directory: its own. env: see `environment`. log: gets its output, some lines at a time, and
+    `tail` has the last of it.
     """
 
     def __init__(
@@ -121,10 +122,14 @@ class Worker:
             except urllib3.exceptions.HTTPError:
                 pass
             if not self.thread.is_alive():
-                raise StartError(f"its process ended with exit code {self.wait()}")
+                raise StartError(self._words(f"its process ended with exit code {self.wait()}"))
             if time.monotonic() > deadline:
-                raise StartError(f"no answer to /ping within {seconds:g} s")
+                raise StartError(self._words(f"no answer to /ping within {seconds:g} s"))
             time.sleep(0.02)
+
+    def _words(self, reason: str) -> str:
+        """Why it did not start, and the end of its output."""
+        return "\n".join([f"({reason})", *self.tail])
 
     def ask(self, body: bytes, headers: Mapping[str, str], seconds: float) -> Answer:
         """POST /invocations. Raises TooSlow, Gone or NotTaken."""
@@ -158,11 +163,48 @@ class Worker:
         self.thread.join()
         self.pool.close()
 
-    def last_words(self) -> str:
-        """The end of its output."""
-        return "\n".join(self.tail)
-
     def _on_event(self, event: dict) -> None:
         if lines := event.get("lines"):
             self.tail.extend(lines)
             self.log(lines)
+
+
+class WorkerRun:
+    """A worker and the thread of the emulator that looks after it: an endpoint, a transform job.
+
+    kind: "endpoint" or "transform". group: of CloudWatch, for the worker's output.
+    """
+
+    def __init__(self, record: Record, aws: LocalAws, kind: str, group: str) -> None:
+        self.record, self.aws, self.region = record, aws, record.region
+        self.directory = record.path.parent
+        self.container = Container(**record.data["container"])
+        self.mark = aws.mark(f"{kind}/{record.key}")  # what every process of it carries
+        self.log = StreamLog(aws, self.region, group, record.data["stream"])
+        self.lock = threading.Lock()
+        self.worker: Worker | None = None
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self.run, name=record.name, daemon=True)
+
+    def run(self) -> None:
+        raise NotImplementedError
+
+    def kill(self) -> None:
+        """End the worker, and start no other."""
+        with self.lock:
+            self.stopping.set()
+            if self.worker:
+                self.worker.kill()
+
+    def start_worker(self, seconds: float, variables: Mapping[str, str] | None = None) -> bool:
+        """Start a worker, and wait until it answers; False if it is to stop.
+
+        Raises StartError where it does not answer within `seconds`.
+        """
+        env = environment(self.directory, self.container, self.mark, self.region, self.aws)
+        with self.lock:
+            if self.stopping.is_set():
+                return False
+            self.worker = Worker(self.directory, {**env, **(variables or {})}, self.log.write)
+        self.worker.wait_until_ready(seconds)
+        return True

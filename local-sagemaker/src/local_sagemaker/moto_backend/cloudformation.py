@@ -4,17 +4,25 @@ moto makes a stack's resources when a client first asks for them, also those of 
 describing one by its id, or listing its resources, brings them back to life. Here a deleted stack
 keeps its outputs and the list of its resources, as AWS does for 90 days.
 
+Templates are data: their YAML is read without making Python objects. moto reads them with
+yaml.Loader, which calls whatever function a tag such as !!python/object/apply:os.system names
+(https://github.com/getmoto/moto/issues/9941). Here its CloudFormation gets a loader that knows
+YAML's own types and CloudFormation's short tags (!Ref, !Sub, !GetAtt, ...) and nothing else.
+
 What stays: a resource that CloudFormation would replace keeps its old properties, and a VPC has no
 DNS attributes.
 """
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from moto.cloudformation import parsing
+import yaml
+from moto.cloudformation import models, parsing, responses
 from moto.cloudformation.models import ChangeSet, Stack, cloudformation_backends
+from moto.cloudformation.utils import yaml_tag_constructor
 from moto.core.common_models import CloudFormationModel
 from moto.ec2.models import ec2_backends
 from moto.ec2.models.elastic_ip_addresses import ElasticAddress
@@ -25,8 +33,10 @@ from moto.ec2.models.security_groups import SecurityGroup, SecurityGroupIngress
 from moto.ec2.models.subnets import Subnet, SubnetRouteTableAssociation
 from moto.ec2.models.vpcs import VPC, VPCEndPoint
 from moto.ec2.models.vpn_gateway import VPCGatewayAttachment
+from yaml.constructor import ConstructorError
 
 from local_sagemaker.moto_backend.patch import patch
+from local_sagemaker.protocol.errors import AwsError
 
 # moto makes these from a template, but leaves them behind when the stack is deleted, and then
 # cannot delete the VPC. It does not know how to change them either, and forgets one that changed:
@@ -222,14 +232,14 @@ def _delete_stack(moto_delete: Callable, self: Any) -> None:
     self.last_state = last_state
 
 
-@patch(Stack, "outputs")
-def _outputs(moto_outputs: Callable, self: Any) -> Any:
-    return self.last_state["outputs"] if hasattr(self, "last_state") else moto_outputs(self)
+def _remember_last(name: str) -> None:
+    @patch(Stack, name)
+    def get(moto_get: Callable, self: Any) -> Any:
+        return self.last_state[name] if hasattr(self, "last_state") else moto_get(self)
 
 
-@patch(Stack, "exports")
-def _exports(moto_exports: Callable, self: Any) -> Any:
-    return self.last_state["exports"] if hasattr(self, "last_state") else moto_exports(self)
+_remember_last("outputs")
+_remember_last("exports")
 
 
 @patch(Stack, "stack_resources")
@@ -243,3 +253,39 @@ def _stack_resources(moto_resources: Callable, self: Any) -> list[Any]:
 # moto lists its models once; a stack may have been made before this module was imported.
 for _list in (parsing.get_model_list, parsing.get_model_map, parsing.get_name_type_map):
     _list.cache_clear()
+
+HOSTING = "AWS::SageMaker::Endpoint"  # moto would make one that answers nothing
+
+
+class TemplateLoader(yaml.SafeLoader):
+    """YAML's own types, and tags that begin with one exclamation mark."""
+
+
+TemplateLoader.add_multi_constructor(
+    "!", lambda loader, name, node: yaml_tag_constructor(loader, f"!{name}", node)
+)
+
+
+def _load(text: Any, Loader: type) -> Any:
+    try:
+        template = yaml.load(text, Loader)  # a SafeLoader
+    except ConstructorError as error:
+        raise AwsError(
+            "ValidationError", f"Template format error: YAML not well-formed. {error.problem}"
+        ) from error
+    resources = template.get("Resources") if isinstance(template, dict) else None
+    for name, resource in resources.items() if isinstance(resources, dict) else ():
+        if isinstance(resource, dict) and resource.get("Type") == HOSTING:
+            raise AwsError(
+                "ValidationError",
+                f"{name}: the emulator makes no {HOSTING} of a template. Leave it out, and "
+                "call create_endpoint with the stack's EndpointConfig.",
+            )
+    return template
+
+
+SAFE_YAML = types.SimpleNamespace(
+    Loader=TemplateLoader, load=_load, add_multi_constructor=lambda *_: None
+)
+for _module in (models, responses):
+    _module.yaml = SAFE_YAML  # type: ignore[attr-defined]

@@ -6,6 +6,7 @@ same whether it is the first or the millionth, in time and in memory, and is on 
 
 from __future__ import annotations
 
+import datetime
 import json
 import pickle
 import sqlite3
@@ -17,12 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import moto.logs.models as moto_logs
-from moto.cloudwatch.models import CloudWatchBackend
+from moto.cloudwatch.models import CloudWatchBackend, cloudwatch_backends
+from moto.core import DEFAULT_ACCOUNT_ID
 from moto.logs.exceptions import InvalidParameterException
 from moto.logs.responses import LogsResponse
 from moto.logs.utils import EventMessageFilter
 
 from local_sagemaker.moto_backend.patch import patch
+from local_sagemaker.storage.files import full_disk_as_os_error
 
 STREAM_LIMIT = 64 * 1024 * 1024  # characters of one log stream
 FULL = f"[local] This stream is full ({STREAM_LIMIT // 1024**2} MB). What follows is left out."
@@ -58,9 +61,9 @@ class Journal:
             for event in events:
                 self.number += 1
                 rows.append((stream, event["timestamp"], self.number, ingested, event["message"]))
-            self.database.execute("BEGIN")
-            self.database.executemany("INSERT INTO events VALUES (?,?,?,?,?)", rows)
-            self.database.execute("COMMIT")
+            with full_disk_as_os_error(), self.database:
+                self.database.execute("BEGIN")
+                self.database.executemany("INSERT INTO events VALUES (?,?,?,?,?)", rows)
 
     def select(
         self, columns: str, stream: str, start: int | None, end: int | None, rest: str = ""
@@ -69,13 +72,6 @@ class Journal:
         sql = f"SELECT {columns} FROM events WHERE stream=? AND time>=? AND time<=? {rest}"
         with self.lock:
             return self.database.execute(sql, (stream, start or 0, end or 2**62)).fetchall()
-
-    def keep_only(self, streams: set[str]) -> None:
-        """Remove the events of streams that are deleted."""
-        with self.lock:
-            rows = self.database.execute("SELECT DISTINCT stream FROM events").fetchall()
-            for stream in {stream for (stream,) in rows} - streams:
-                self.database.execute("DELETE FROM events WHERE stream=?", (stream,))
 
     def metrics_of(self, backend: CloudWatchBackend) -> StoredMetrics:
         owner = f"{backend.account_id}/{backend.region_name}"
@@ -103,7 +99,7 @@ def close_journal() -> None:
 
 
 def forget_deleted_streams() -> None:
-    """Called once moto's state is restored."""
+    """Remove the events of streams that are deleted. Called once moto's state is restored."""
     streams = {
         stream.id
         for regions in moto_logs.logs_backends.values()
@@ -112,13 +108,42 @@ def forget_deleted_streams() -> None:
         for stream in group.streams.values()
         if isinstance(stream, StoredLogStream)
     }
-    _open().keep_only(streams)
+    journal = _open()
+    with journal.lock:
+        rows = journal.database.execute("SELECT DISTINCT stream FROM events").fetchall()
+        for stream in {stream for (stream,) in rows} - streams:
+            journal.database.execute("DELETE FROM events WHERE stream=?", (stream,))
 
 
 def _open() -> Journal:
     if _journal is None:
         raise RuntimeError("No journal is open: call open_journal first.")
     return _journal
+
+
+def open_stream(region: str, group: str, stream: str) -> bool:
+    """Make a log stream, and its group, where they are missing; whether one was."""
+    backend = moto_logs.logs_backends[DEFAULT_ACCOUNT_ID][region]
+    if group not in backend.groups:
+        backend.create_log_group(group, {})
+    if stream in backend.groups[group].streams:
+        return False
+    backend.create_log_stream(group, stream)
+    return True
+
+
+def write(region: str, group: str, stream: str, time_ms: int, lines: list[str]) -> None:
+    """Add lines to a log stream. CloudWatch takes no empty line: it becomes a blank."""
+    events = [{"timestamp": time_ms, "message": line or " "} for line in lines]
+    moto_logs.logs_backends[DEFAULT_ACCOUNT_ID][region].put_log_events(group, stream, events)
+
+
+def put_metrics(region: str, namespace: str, data: list[dict]) -> None:
+    """Add metric values, as PutMetricData takes them; Timestamp in Unix seconds."""
+    for datum in data:
+        time = datetime.datetime.fromtimestamp(datum["Timestamp"], datetime.UTC)
+        datum["Timestamp"] = time.replace(tzinfo=None)  # as moto has them
+    cloudwatch_backends[DEFAULT_ACCOUNT_ID][region].put_metric_data(namespace, data)
 
 
 class StoredLogStream(_MotoLogStream):
@@ -225,7 +250,7 @@ class StoredMetrics(list):
 
     def append(self, datum: Any) -> None:
         row = (self.owner, pickle.dumps(datum))
-        with self.journal.lock:
+        with full_disk_as_os_error(), self.journal.lock:
             self.journal.database.execute("INSERT INTO metrics VALUES (?,?)", row)
             super().append(datum)
 

@@ -35,12 +35,13 @@ from moto.backends import get_backend
 from moto.core.base_backend import BackendDict
 
 from local_sagemaker.moto_backend import buckets, logs
+from local_sagemaker.moto_backend.patch import check_version
 from local_sagemaker.s3.store import ObjectStore, StoreError
-from local_sagemaker.storage.files import disk_full_error, replace
+from local_sagemaker.storage.files import full_disk_as_os_error, replace
 
 LOG = logging.getLogger(__name__)
 WRITE_TRIES = 20
-VERSION = f"local_sagemaker 4, moto {moto.__version__}"
+VERSION = f"local_sagemaker 5, moto {moto.__version__}"
 AFRESH = "Start afresh with `local-sagemaker stop --forget`."
 LOCKS = (type(threading.Lock()), type(threading.RLock()))
 PRIVATE_KEYS = get_args(PrivateKeyTypes)
@@ -54,17 +55,18 @@ class MotoState:
     """moto's backends, in memory and in `directory`. objects: S3's."""
 
     def __init__(self, directory: Path) -> None:
-        """Raises StateError for a directory that another release wrote, or a damaged one."""
+        """Raises StateError for a directory that another release wrote, or a damaged one, and
+        UnsupportedMoto."""
+        check_version()
         self.directory, self.path = directory, directory / "moto.pickle"
         directory.mkdir(parents=True, exist_ok=True)
         try:
-            logs.open_journal(directory / "journal.sqlite")
+            with full_disk_as_os_error():
+                logs.open_journal(directory / "journal.sqlite")
             self.objects = ObjectStore(directory / "objects")
         except StoreError as error:
             raise StateError(str(error)) from error
         except sqlite3.DatabaseError as error:
-            if full := disk_full_error(error):
-                raise full from error
             raise StateError(f"{directory / 'journal.sqlite'}: {error}. {AFRESH}") from error
         buckets.use(self.objects)
         self.lock = threading.RLock()  # held by a request that changes state, and by save
@@ -81,6 +83,13 @@ class MotoState:
         self.objects.close()
         buckets.use(None)
         logs.close_journal()
+
+    def open_log_stream(self, region: str, group: str, stream: str) -> None:
+        """Make a log stream, and its group, where they are missing."""
+        with self.lock:
+            if logs.open_stream(region, group, stream):
+                self.changed()
+                self.save()
 
     def changed(self) -> None:
         """Note that something changed; `save` will write it."""

@@ -10,7 +10,6 @@ from local_sagemaker.protocol.errors import AwsError
 
 PIECE = 1024 * 1024
 MAX_LINE = 4096  # bytes of a line between chunks
-BAD_URI = "local_sagemaker.bad_uri"  # in environ: why the request's URL is malformed
 
 
 class RequestBody:
@@ -95,14 +94,10 @@ def whole_body(environ: dict, limit: int) -> bytes:
     except OSError as error:
         raise AwsError("IncompleteBody", f"The body cannot be read: {error}") from error
     if length + body.left > limit:
-        raise _too_large(limit)
+        raise AwsError("RequestEntityTooLarge", f"The request is over {limit} bytes.", 413)
     if body.left:
         raise AwsError("IncompleteBody", f"The body ended {body.left} bytes early.")
     return b"".join(pieces)
-
-
-def _too_large(limit: int) -> AwsError:
-    return AwsError("RequestEntityTooLarge", f"The request is over {limit} bytes.", 413)
 
 
 def json_object(raw: bytes) -> dict:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 
-from local_sagemaker.storage.files import disk_full_error
-
 
 class AwsError(Exception):
     """An error that the client sees: AWS's code, a message, an HTTP status."""
@@ -36,7 +34,6 @@ TROUBLES = {
 
 def disk_trouble(error: Exception) -> AwsError | None:
     """The error for a full or read-only disk; None for other errors."""
-    error = disk_full_error(error) or error
     if not isinstance(error, OSError) or error.errno not in TROUBLES:
         return None
     reason = TROUBLES[error.errno]

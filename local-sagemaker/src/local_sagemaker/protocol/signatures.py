@@ -22,6 +22,7 @@ from botocore.auth import HmacV1QueryAuth, S3SigV4Auth, SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.compat import HTTPHeaders
 from botocore.credentials import Credentials
+from moto.core import DEFAULT_ACCOUNT_ID
 from moto.core.request import Request
 from moto.core.utils import utcnow
 from moto.iam.models import iam_backends
@@ -360,26 +361,22 @@ def _credentials(key_id: str, token: str, owner: Credentials, service: str) -> C
 
 def _user_key(key_id: str) -> Credentials | None:
     """A key that IAM's CreateAccessKey issued."""
-    for account in list(iam_backends.values()):
-        for backend in list(account.values()):
-            for user in list(backend.users.values()):
-                for key in list(user.access_keys):
-                    if key.access_key_id == key_id and key.status == "Active":
-                        return Credentials(key_id, key.secret_access_key)
+    for user in list(iam_backends[DEFAULT_ACCOUNT_ID]["aws"].users.values()):
+        for key in list(user.access_keys):
+            if key.access_key_id == key_id and key.status == "Active":
+                return Credentials(key_id, key.secret_access_key)
     return None
 
 
 def _role_key(key_id: str) -> Credentials | None:
     """A key that STS's AssumeRole issued."""
-    for account in list(sts_backends.values()):
-        for backend in list(account.values()):
-            for role in list(backend.assumed_roles):
-                if role.access_key_id != key_id:
-                    continue
-                if utcnow() > role.expiration:
-                    message = "The security token included in the request is expired"
-                    raise Refused("expired token", message)
-                return Credentials(key_id, role.secret_access_key, role.session_token)
+    backends = [backend for account in list(sts_backends.values()) for backend in account.values()]
+    for role in [role for backend in backends for role in list(backend.assumed_roles)]:
+        if role.access_key_id == key_id:
+            if utcnow() > role.expiration:
+                message = "The security token included in the request is expired"
+                raise Refused("expired token", message)
+            return Credentials(key_id, role.secret_access_key, role.session_token)
     return None
 
 

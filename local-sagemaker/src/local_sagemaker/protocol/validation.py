@@ -88,68 +88,45 @@ def _violations(shape: Shape, value: Any, path: str) -> Iterator[str]:
             "SerializationException",
             f"{type(value).__name__} can not be converted to {shape.type_name}{where}",
         )
-    if isinstance(shape, StructureShape):
-        yield from _structure(shape, value, path)
-    elif isinstance(shape, ListShape):
-        yield from _size(shape, value, path)
-        for number, member in enumerate(value, 1):
-            yield from _violations(shape.member, member, f"{path}.{number}.member")
-    elif isinstance(shape, MapShape):
-        yield from _size(shape, value, path)
-        for key, member in value.items():
-            yield from _violations(shape.key, key, f"{path}.{key}.key")
-            yield from _violations(shape.value, member, f"{path}.{key}.member")
-    elif shape.type_name == "string":
-        yield from _string(shape, value, path)
-    elif shape.type_name in ("integer", "long", "float", "double"):
-        _check_width(shape, value, path)
-        yield from _number(shape, value, path)
-
-
-def _structure(shape: StructureShape, value: dict, path: str) -> Iterator[str]:
-    for name in shape.required_members:
-        if value.get(name) is None:
-            yield _message("null", _join(path, name), "not be null")
-    for name, member in shape.members.items():
-        if value.get(name) is not None:
-            yield from _violations(member, value[name], _join(path, name))
-
-
-def _string(shape: Shape, value: str, path: str) -> Iterator[str]:
-    yield from _size(shape, value, path)
-    pattern = shape.metadata.get("pattern")
-    fits = len(value) <= shape.metadata.get("max", len(value))
-    if pattern and fits and not _matches(pattern, value):
-        yield _message(value, path, f"satisfy regular expression pattern: {pattern}")
-    if shape.enum and value not in shape.enum:
-        yield _message(value, path, f"satisfy enum value set: [{', '.join(shape.enum)}]")
-
-
-def _check_width(shape: Shape, value: float, path: str) -> None:
-    """An integer has 32 bits and a long 64: https://smithy.io/2.0/spec/simple-types.html."""
+    # An integer has 32 bits and a long 64: https://smithy.io/2.0/spec/simple-types.html.
     bits = {"integer": 32, "long": 64}.get(shape.type_name)
     if bits and not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
         raise AwsError(
             "SerializationException",
             f"A number at '{path}' does not fit into the {bits} bits of its type.",
         )
+    yield from _constraints(shape, value, path)
+    if isinstance(shape, StructureShape):
+        for name in shape.required_members:
+            if value.get(name) is None:
+                yield _message("null", _join(path, name), "not be null")
+        for name, member in shape.members.items():
+            if value.get(name) is not None:
+                yield from _violations(member, value[name], _join(path, name))
+    elif isinstance(shape, ListShape):
+        for number, member in enumerate(value, 1):
+            yield from _violations(shape.member, member, f"{path}.{number}.member")
+    elif isinstance(shape, MapShape):
+        for key, member in value.items():
+            yield from _violations(shape.key, key, f"{path}.{key}.key")
+            yield from _violations(shape.value, member, f"{path}.{key}.member")
 
 
-def _number(shape: Shape, value: float, path: str) -> Iterator[str]:
-    low, high = shape.metadata.get("min"), shape.metadata.get("max")
-    if low is not None and value < low:
-        yield _message(value, path, f"have value greater than or equal to {low}")
-    if high is not None and value > high:
-        yield _message(value, path, f"have value less than or equal to {high}")
-
-
-def _size(shape: Shape, value, path: str) -> Iterator[str]:
-    low, high = shape.metadata.get("min"), shape.metadata.get("max")
-    shown = value if isinstance(value, str) else f"[{len(value)} members]"
-    if low is not None and len(value) < low:
-        yield _message(shown, path, f"have length greater than or equal to {low}")
-    if high is not None and len(value) > high:
-        yield _message(shown, path, f"have length less than or equal to {high}")
+def _constraints(shape: Shape, value: Any, path: str) -> Iterator[str]:
+    """What of the shape's minimum, maximum, pattern and enumeration a value does not meet."""
+    number = isinstance(value, int | float)
+    size, measure = (value, "value") if number else (len(value), "length")
+    shown = f"[{size} members]" if isinstance(value, list | dict) else value
+    low, high = (shape.metadata.get(bound, size) for bound in ("min", "max"))
+    if size < low:
+        yield _message(shown, path, f"have {measure} greater than or equal to {low}")
+    if size > high:
+        yield _message(shown, path, f"have {measure} less than or equal to {high}")
+    pattern = shape.metadata.get("pattern")
+    if pattern and size <= high and not _matches(pattern, value):
+        yield _message(value, path, f"satisfy regular expression pattern: {pattern}")
+    if shape.type_name == "string" and shape.enum and value not in shape.enum:
+        yield _message(value, path, f"satisfy enum value set: [{', '.join(shape.enum)}]")
 
 
 def _matches(pattern: str, value: str) -> bool:

@@ -1,13 +1,24 @@
-"""Objects' bytes: files which are written once, read in ranges, and never changed."""
+"""Objects' bytes: on their way in, where they are limited and compared with checksums; and in files
+that are written once, read in ranges, and never changed."""
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import hashlib
 import os
 import threading
 import uuid
-from collections.abc import Generator, Iterable
+import zlib
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
+from typing import Any
+
+from werkzeug.wrappers import Request
+
+from local_sagemaker.protocol.bodies import MAX_LINE, RequestBody, chunk_size
+from local_sagemaker.protocol.errors import AwsError
+from local_sagemaker.protocol.signatures import UNSIGNED, UNSIGNED_TRAILER, Signature
 
 PIECE = 1024 * 1024  # bytes read or written at once
 
@@ -97,3 +108,98 @@ class Blobs:
         for path in self.folder.iterdir():
             if path.name not in used:
                 path.unlink(missing_ok=True)
+
+
+class Crc32:
+    """zlib's CRC-32 with hashlib's two methods."""
+
+    def __init__(self) -> None:
+        self.value = 0
+
+    def update(self, data: bytes) -> None:
+        self.value = zlib.crc32(data, self.value)
+
+    def digest(self) -> bytes:
+        return self.value.to_bytes(4, "big")
+
+
+# Header -> what computes it. Python computes no CRC32C and no CRC64NVME: those are not compared.
+CHECKSUMS: dict[str, Any] = {
+    "content-md5": hashlib.md5,
+    "x-amz-checksum-crc32": Crc32,
+    "x-amz-checksum-sha1": hashlib.sha1,
+    "x-amz-checksum-sha256": hashlib.sha256,
+}
+
+
+class Body:
+    """The body of a request that stores bytes. Iterate over its content once; then `etag` is known.
+
+    limit: bytes of content. Raises AwsError for more, and for bytes that do not match the
+    request's checksums.
+    """
+
+    def __init__(self, request: Request, limit: int, signature: Signature) -> None:
+        self.stream: RequestBody = request.environ["wsgi.input"]
+        self.headers, self.limit = request.headers, limit
+        self.payload_hash = signature.payload_hash
+        self.md5 = hashlib.md5(usedforsecurity=False)
+
+    @property
+    def etag(self) -> str:
+        return self.md5.hexdigest()
+
+    def __iter__(self) -> Iterator[bytes]:
+        payload = hashlib.sha256()
+        in_trailer = self.headers.get("x-amz-trailer", "").lower()
+        digests = {
+            name: make()
+            for name, make in CHECKSUMS.items()
+            if self.headers.get(name) or name == in_trailer
+        }
+        hashed = self.payload_hash not in UNSIGNED
+        computed = [self.md5, *digests.values(), *([payload] if hashed else [])]
+        trailers: dict[str, str] = {}
+        length = 0
+        for piece in self._pieces(trailers):
+            length += len(piece)
+            if length > self.limit:
+                raise AwsError("EntityTooLarge", f"An object has at most {self.limit} bytes.")
+            for digest in computed:
+                digest.update(piece)
+            yield piece
+        if hashed and payload.hexdigest() != self.payload_hash:
+            raise AwsError(
+                "XAmzContentSHA256Mismatch",
+                "The provided 'x-amz-content-sha256' header does not match what was computed.",
+            )
+        for name, digest in digests.items():
+            stated = self.headers.get(name) or trailers.get(name)
+            if stated and stated != base64.b64encode(digest.digest()).decode():
+                message = f"The {name} you specified did not match the calculated checksum."
+                raise AwsError("BadDigest", message)
+
+    def _pieces(self, trailers: dict[str, str]) -> Iterator[bytes]:
+        stream = self.stream
+        try:
+            if self.payload_hash == UNSIGNED_TRAILER:
+                yield from self._chunks()
+                while line := stream.readline(MAX_LINE).strip():
+                    name, _, value = line.decode("latin-1").partition(":")
+                    trailers[name.strip().lower()] = value.strip()
+                return
+            while piece := stream.read(PIECE):
+                yield piece
+            if stream.left:
+                raise AwsError("IncompleteBody", f"The body ended {stream.left} bytes early.")
+        except TimeoutError as error:
+            raise AwsError("RequestTimeout", "The body did not come: nothing was sent.") from error
+
+    def _chunks(self) -> Iterator[bytes]:
+        """The content of AWS's own chunks (aws-chunked), which are not HTTP's."""
+        while left := chunk_size(self.stream.readline(MAX_LINE)):
+            while left and (piece := self.stream.read(min(left, PIECE))):
+                yield piece
+                left -= len(piece)
+            if left or self.stream.readline(MAX_LINE).strip():
+                raise AwsError("IncompleteBody", "A chunk is shorter than it says.")

@@ -6,23 +6,23 @@ single objects, locks, S3 Select, restoring) is refused, here or by protocol.py.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import email.utils
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from urllib.parse import quote, unquote
 
-from moto.core import DEFAULT_ACCOUNT_ID
-from moto.s3.exceptions import S3ClientError
-from moto.s3.models import FakeBucket, s3_backends
+from moto.s3.models import FakeBucket
+from werkzeug.http import parse_range_header
 
 from local_sagemaker.protocol.errors import AwsError
 from local_sagemaker.s3 import listing
-from local_sagemaker.s3.blobs import Segment
-from local_sagemaker.s3.bodies import Body
-from local_sagemaker.s3.listing import OWNER, Members, modified
-from local_sagemaker.s3.store import NULL, ObjectStore, Stored, Upload
+from local_sagemaker.s3.blobs import Body, Segment
+from local_sagemaker.s3.listing import OWNER, Members, get_bucket, modified
+from local_sagemaker.s3.store import NULL, ObjectStore, Stored
 
 MAX_OBJECT = 5 * 1024**3  # bytes; S3's limit for one PUT, and for one part
 MIN_PART = 5 * 1024**2  # bytes; of every part but the last
@@ -44,28 +44,15 @@ class NotModified(AwsError):
         super().__init__("NotModified", "Not Modified", 304)
 
 
-def get_bucket(request: Members) -> FakeBucket:
-    """The bucket that a request names. Raises AwsError (NoSuchBucket, AccessDenied)."""
-    if request.get("ExpectedBucketOwner", DEFAULT_ACCOUNT_ID) != DEFAULT_ACCOUNT_ID:
-        raise AwsError("AccessDenied", "Access Denied: the bucket has another owner.", 403)
-    try:
-        return s3_backends[DEFAULT_ACCOUNT_ID]["aws"].get_bucket(request["Bucket"])
-    except S3ClientError as error:
-        raise AwsError("NoSuchBucket", "The specified bucket does not exist", 404) from error
-
-
 class ObjectCalls:
     """The calls, over a store. `by_name`: operation -> the function that answers it."""
 
     def __init__(self, store: ObjectStore) -> None:
         self.store = store
 
-        def lister(function: Callable[..., Members]) -> Callable[[Members], Members]:
-            return lambda request: function(store, get_bucket(request), request)
-
         self.by_name: dict[str, Callable[[Members], Members]] = {
             "PutObject": self.put,
-            "GetObject": self.get,
+            "GetObject": partial(self.head, body=True),
             "HeadObject": self.head,
             "GetObjectTagging": self.get_tagging,
             "DeleteObject": self.delete,
@@ -78,9 +65,9 @@ class ObjectCalls:
             "AbortMultipartUpload": self.abort_upload,
             "ListParts": self.list_parts,
             "ListMultipartUploads": self.list_uploads,
-            "ListObjects": lister(listing.list_objects),
-            "ListObjectsV2": lister(listing.list_objects_v2),
-            "ListObjectVersions": lister(listing.list_versions),
+            "ListObjects": partial(listing.list_objects, store),
+            "ListObjectsV2": partial(listing.list_objects_v2, store),
+            "ListObjectVersions": partial(listing.list_versions, store),
         }
 
     # Storing
@@ -102,11 +89,8 @@ class ObjectCalls:
                 "its own keys reach them. Leave ACL out.",
             )
         if request.get("Tagging"):
-            raise AwsError(
-                "NotImplemented",
-                "Tagging: the emulator keeps no tags of objects. Leave it out.",
-                501,
-            )
+            message = "Tagging: the emulator keeps no tags of objects. Leave it out."
+            raise AwsError("NotImplemented", message, 501)
         self._check_condition(request)
 
     def _check_condition(self, request: Members) -> None:
@@ -160,7 +144,7 @@ class ObjectCalls:
         fields = stated if replace else source.fields | changed
         segments = self.store.blobs.link(source.segments)
         copy = self._store(request, segments, source.etag, fields)
-        copied = {"ETag": f'"{copy.etag}"', "LastModified": modified(copy)}
+        copied = {"ETag": copy.quoted_etag, "LastModified": modified(copy)}
         result = {"CopyObjectResult": copied, "CopySourceVersionId": _version_id(source)}
         return _put_result(copy) | result
 
@@ -196,24 +180,25 @@ class ObjectCalls:
             raise _no_key(request["Key"])
         return stored
 
-    def head(self, request: Members) -> Members:
-        """All of GetObject's answer but the Body."""
-        return self._read(request, body=False)
-
-    def get(self, request: Members) -> Members:
-        """GetObject's members; Body iterates over the bytes."""
-        return self._read(request, body=True)
-
-    def _read(self, request: Members, body: bool) -> Members:
+    def head(self, request: Members, body: bool = False) -> Members:
+        """HeadObject's members and, with body, GetObject's: Body iterates over the bytes."""
         with self.store.lock:  # until the files are held, none may go
             stored = self._find(request)
             _check_read_conditions(request, stored)
-            start, length, result = _requested_bytes(request, stored)
+            start, length = 0, stored.size
+            result: Members = {}
+            if request.get("PartNumber"):
+                message = "PartNumber: the emulator reads ranges of bytes, and no parts. Use Range."
+                raise AwsError("NotImplemented", message, 501)
+            if byte_range := _range(request.get("Range"), stored.size):
+                start, length = byte_range
+                shown = f"bytes {start}-{start + length - 1}/{stored.size}"
+                result["ContentRange"] = shown
             if body:
                 result["Body"] = self.store.blobs.read(stored.segments, start, length)
         result |= {name: stored.fields.get(name) for name in STATED}
         result |= {
-            "ETag": f'"{stored.etag}"',
+            "ETag": stored.quoted_etag,
             "LastModified": modified(stored),
             "AcceptRanges": "bytes",
             "ContentLength": length,
@@ -276,13 +261,13 @@ class ObjectCalls:
             bucket = get_bucket(request)
             self._check_new(request)
             begun = self.store.begin_upload(bucket.name, request["Key"], _fields(request))
-        result = {"Bucket": bucket.name, "Key": begun.key, "UploadId": begun.id}
-        return result | {name: begun.fields.get(name) for name in ENCRYPTION}
+        result = {"Bucket": bucket.name, "Key": request["Key"], "UploadId": begun.key}
+        return result | {name: begun.fields["fields"].get(name) for name in ENCRYPTION}
 
-    def _upload(self, request: Members) -> Upload:
+    def _upload(self, request: Members) -> Stored:
         get_bucket(request)
-        upload = self.store.upload(request["UploadId"])
-        if upload is None or (upload.bucket, upload.key) != (request["Bucket"], request["Key"]):
+        upload, named = self.store.upload(request["UploadId"]), (request["Bucket"], request["Key"])
+        if upload is None or (upload.fields["bucket"], upload.fields["key"]) != named:
             raise AwsError(
                 "NoSuchUpload",
                 "The specified upload does not exist. The upload ID may be invalid, or the "
@@ -295,31 +280,27 @@ class ObjectCalls:
         self._check_part(request)
         body: Body = request["Body"]
         segment = self.store.blobs.write(body)
-        return {"ETag": f'"{self._store_part(request, segment, body.etag).etag}"'}
+        return {"ETag": self._store_part(request, segment, body.etag).quoted_etag}
 
     def copy_part(self, request: Members) -> Members:
         self._check_part(request)
         source = self._source(request)
         start, length = 0, source.size
         if header := request.get("CopySourceRange"):
-            byte_range = _range(header, source.size)
-            if byte_range is None:
+            start, length = _range(header, source.size) or (0, 0)
+            if not length:
                 raise AwsError("InvalidArgument", f"The range is not valid: {header}")
-            start, length = byte_range
         digest = hashlib.md5(usedforsecurity=False)
-        reading = self.store.blobs.read(source.segments, start, length)
 
-        def pieces():
-            for piece in reading:
+        def hashed(pieces: Iterator[bytes]) -> Iterator[bytes]:
+            for piece in pieces:
                 digest.update(piece)
                 yield piece
 
-        try:
-            segment = self.store.blobs.write(pieces())
-        finally:
-            reading.close()
+        with contextlib.closing(self.store.blobs.read(source.segments, start, length)) as pieces:
+            segment = self.store.blobs.write(hashed(pieces))
         part = self._store_part(request, segment, digest.hexdigest())
-        result = {"ETag": f'"{part.etag}"', "LastModified": modified(part)}
+        result = {"ETag": part.quoted_etag, "LastModified": modified(part)}
         return {"CopyPartResult": result, "CopySourceVersionId": _version_id(source)}
 
     def _check_part(self, request: Members) -> None:
@@ -334,7 +315,7 @@ class ObjectCalls:
         try:
             with self.store.lock:
                 upload = self._upload(request)
-                return self.store.put_part(upload.id, request["PartNumber"], segment, etag)
+                return self.store.put_part(upload.key, request["PartNumber"], segment, etag)
         except BaseException:
             self.store.blobs.remove([segment])
             raise
@@ -348,12 +329,13 @@ class ObjectCalls:
             digests = b"".join(bytes.fromhex(part.etag) for part in parts)
             etag = f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(parts)}"
             segments = [segment for part in parts for segment in part.segments]
-            stored = self._store(request, segments, etag, upload.fields, upload=upload.id)
-        location = f"/{upload.bucket}/{quote(upload.key)}"
-        result = {"Bucket": upload.bucket, "Key": upload.key, "Location": location}
+            fields = upload.fields["fields"]
+            stored = self._store(request, segments, etag, fields, upload=upload.key)
+        bucket, key = request["Bucket"], request["Key"]
+        result = {"Bucket": bucket, "Key": key, "Location": f"/{bucket}/{quote(key)}"}
         return _put_result(stored) | result
 
-    def _chosen_parts(self, upload: Upload, chosen: list[Members]) -> list[Stored]:
+    def _chosen_parts(self, upload: Stored, chosen: list[Members]) -> list[Stored]:
         if not chosen:
             raise _malformed("an upload is completed with at least one part.")
         numbers = [part["PartNumber"] for part in chosen]
@@ -363,7 +345,7 @@ class ObjectCalls:
                 "The list of parts was not in ascending order. Parts list must be specified in "
                 "order by part number.",
             )
-        uploaded = {part.number: part for part in self.store.parts(upload.id)}
+        uploaded = {int(part.key): part for part in self.store.parts(upload.key)}
         parts = []
         for item in chosen:
             part = uploaded.get(item["PartNumber"])
@@ -383,28 +365,28 @@ class ObjectCalls:
 
     def abort_upload(self, request: Members) -> Members:
         with self.store.lock:
-            self.store.end_upload(self._upload(request).id)
+            self.store.end_upload(self._upload(request).key)
         return {}
 
     def list_parts(self, request: Members) -> Members:
         """All of them, in one page."""
         upload = self._upload(request)
         return {
-            "Bucket": upload.bucket,
-            "Key": upload.key,
-            "UploadId": upload.id,
+            "Bucket": request["Bucket"],
+            "Key": request["Key"],
+            "UploadId": upload.key,
             "MaxParts": MAX_PARTS,
             "IsTruncated": False,
             "StorageClass": "STANDARD",
             "Owner": OWNER,
             "Parts": [
                 {
-                    "PartNumber": part.number,
-                    "ETag": f'"{part.etag}"',
+                    "PartNumber": int(part.key),
+                    "ETag": part.quoted_etag,
                     "Size": part.size,
                     "LastModified": modified(part),
                 }
-                for part in self.store.parts(upload.id)
+                for part in self.store.parts(upload.key)
             ],
         }
 
@@ -420,9 +402,9 @@ class ObjectCalls:
             "EncodingType": request.get("EncodingType"),
             "Uploads": [
                 {
-                    "Key": encode(upload.key),
-                    "UploadId": upload.id,
-                    "Initiated": datetime.datetime.fromtimestamp(upload.started, datetime.UTC),
+                    "Key": encode(upload.fields["key"]),
+                    "UploadId": upload.key,
+                    "Initiated": modified(upload),
                     "StorageClass": "STANDARD",
                     "Owner": OWNER,
                 }
@@ -447,7 +429,7 @@ def _fields(request: Members) -> Members:
 
 
 def _put_result(stored: Stored) -> Members:
-    result = {"ETag": f'"{stored.etag}"', "VersionId": _version_id(stored)}
+    result = {"ETag": stored.quoted_etag, "VersionId": _version_id(stored)}
     return result | {name: stored.fields.get(name) for name in ENCRYPTION}
 
 
@@ -480,37 +462,19 @@ def _matches(tags: str, stored: Stored) -> bool:
     return "*" in etags or stored.etag in etags
 
 
-def _requested_bytes(request: Members, stored: Stored) -> tuple[int, int, Members]:
-    """The bytes that a request asks for: (first, how many, members that say so)."""
-    if request.get("PartNumber"):
-        message = "PartNumber: the emulator reads ranges of bytes, and no parts. Use Range."
-        raise AwsError("NotImplemented", message, 501)
-    header = request.get("Range")
-    byte_range = _range(header, stored.size) if header else None
-    if byte_range is None:
-        return 0, stored.size, {}  # HTTP says to ignore what is not a range at all
-    start, length = byte_range
-    return start, length, {"ContentRange": f"bytes {start}-{start + length - 1}/{stored.size}"}
-
-
-def _range(header: str, size: int) -> tuple[int, int] | None:
+def _range(header: str | None, size: int) -> tuple[int, int] | None:
     """(first, how many) of a Range header; None if it is not one range of bytes.
 
     Raises AwsError (InvalidRange) for one outside the object.
     """
-    match = re.fullmatch(r"\s*bytes\s*=\s*([0-9]*)\s*-\s*([0-9]*)\s*", header)
-    if match is None or not any(match.groups()):
-        return None
-    first, last = match.groups()
-    if not first:
-        start, end = max(0, size - int(last)), size - 1
-    else:
-        start, end = int(first), min(int(last), size - 1) if last else size - 1
-        if last and int(last) < start:
-            return None
-    if start >= size or (not first and not int(last)):
+    ranges = parse_range_header(header)
+    if ranges is None or ranges.units != "bytes" or len(ranges.ranges) != 1:
+        return None  # HTTP says to ignore what is not a range at all
+    start, end = ranges.ranges[0]
+    start = max(0, size + start) if start < 0 else start
+    if start >= size:
         raise AwsError("InvalidRange", "The requested range is not satisfiable", 416)
-    return start, end - start + 1
+    return start, min(end or size, size) - start
 
 
 def _version_id(stored: Stored) -> str | None:
@@ -522,11 +486,8 @@ def _no_key(key: str) -> AwsError:
 
 
 def _malformed(expected: str) -> AwsError:
-    return AwsError(
-        "MalformedXML",
-        "The XML you provided was not well-formed or did not validate against our published "
-        f"schema: {expected}",
-    )
+    message = "The XML you provided did not validate against our published schema"
+    return AwsError("MalformedXML", f"{message}: {expected}")
 
 
 def _precondition(name: str) -> AwsError:

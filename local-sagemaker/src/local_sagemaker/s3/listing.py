@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import dataclasses
 import datetime
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
-from moto.s3.models import FakeBucket
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.s3.exceptions import S3ClientError
+from moto.s3.models import FakeBucket, s3_backends
 
 from local_sagemaker.protocol.errors import AwsError
 from local_sagemaker.s3.store import ObjectStore, Stored
@@ -19,6 +20,16 @@ MAX_KEYS = 1000  # keys and common prefixes of one page
 OWNER = {"ID": "0" * 64}
 
 Members = dict[str, Any]  # of a request or a result, by botocore's names
+
+
+def get_bucket(request: Members) -> FakeBucket:
+    """The bucket that a request names. Raises AwsError (NoSuchBucket, AccessDenied)."""
+    if request.get("ExpectedBucketOwner", DEFAULT_ACCOUNT_ID) != DEFAULT_ACCOUNT_ID:
+        raise AwsError("AccessDenied", "Access Denied: the bucket has another owner.", 403)
+    try:
+        return s3_backends[DEFAULT_ACCOUNT_ID]["aws"].get_bucket(request["Bucket"])
+    except S3ClientError as error:
+        raise AwsError("NoSuchBucket", "The specified bucket does not exist", 404) from error
 
 
 @dataclasses.dataclass
@@ -31,10 +42,10 @@ class Page:
     next_version: str | None = None
 
 
-def list_objects(store: ObjectStore, bucket: FakeBucket, request: Members) -> Members:
+def list_objects(store: ObjectStore, request: Members) -> Members:
     """ListObjects, the first version of the call: pages by Marker."""
     marker = request.get("Marker") or ""
-    result, page = _list(store, bucket, request, marker)
+    result, page = _list(store, request, marker)
     for row in result["Contents"]:
         row["Owner"] = OWNER
     result["Marker"] = encoder(request)(marker)
@@ -43,10 +54,15 @@ def list_objects(store: ObjectStore, bucket: FakeBucket, request: Members) -> Me
     return result
 
 
-def list_objects_v2(store: ObjectStore, bucket: FakeBucket, request: Members) -> Members:
+def list_objects_v2(store: ObjectStore, request: Members) -> Members:
     """ListObjectsV2: pages by ContinuationToken."""
     token, start = request.get("ContinuationToken"), request.get("StartAfter") or ""
-    result, page = _list(store, bucket, request, _from_token(token) if token else start)
+    try:
+        after = base64.urlsafe_b64decode(token).decode() if token else start
+    except ValueError as error:
+        message = "The continuation token provided is incorrect"
+        raise AwsError("InvalidArgument", message) from error
+    result, page = _list(store, request, after)
     if request.get("FetchOwner"):
         for row in result["Contents"]:
             row["Owner"] = OWNER
@@ -58,11 +74,12 @@ def list_objects_v2(store: ObjectStore, bucket: FakeBucket, request: Members) ->
     return result
 
 
-def list_versions(store: ObjectStore, bucket: FakeBucket, request: Members) -> Members:
+def list_versions(store: ObjectStore, request: Members) -> Members:
     """ListObjectVersions: every version and delete marker, by key, the newest first."""
     prefix, after = request.get("Prefix") or "", request.get("KeyMarker") or ""
     marker = request.get("VersionIdMarker")
     encode = encoder(request)
+    bucket = get_bucket(request)
     last = store.version(bucket.name, after, marker) if marker else None
     rows = store.versions(bucket.name, prefix, after, last.number if last else 0)
     page = _page(rows, request, after)
@@ -84,11 +101,9 @@ def list_versions(store: ObjectStore, bucket: FakeBucket, request: Members) -> M
     return result
 
 
-def _list(
-    store: ObjectStore, bucket: FakeBucket, request: Members, after: str
-) -> tuple[Members, Page]:
+def _list(store: ObjectStore, request: Members, after: str) -> tuple[Members, Page]:
     """What both forms of ListObjects have in common."""
-    encode = encoder(request)
+    bucket, encode = get_bucket(request), encoder(request)
     # Without a delimiter, one row more than the page tells whether there is another.
     limit = -1 if request.get("Delimiter") else _limit(request) + 1
     rows = store.keys(bucket.name, request.get("Prefix") or "", after, limit)
@@ -137,7 +152,7 @@ def _object(row: Stored, encode: Callable[[str], str]) -> Members:
     return {
         "Key": encode(row.key),
         "LastModified": modified(row),
-        "ETag": f'"{row.etag}"',
+        "ETag": row.quoted_etag,
         "Size": row.size,
         "StorageClass": row.fields.get("StorageClass", "STANDARD"),
     }
@@ -158,14 +173,6 @@ def _limit(request: Members) -> int:
     if limit is not None and limit < 0:
         raise AwsError("InvalidArgument", "maxKeys must not be negative")
     return MAX_KEYS if limit is None else min(limit, MAX_KEYS)
-
-
-def _from_token(token: str) -> str:
-    try:
-        return base64.urlsafe_b64decode(token).decode()
-    except (binascii.Error, ValueError) as error:
-        message = "The continuation token provided is incorrect"
-        raise AwsError("InvalidArgument", message) from error
 
 
 def modified(row: Stored) -> datetime.datetime:

@@ -19,7 +19,7 @@ from local_sagemaker.protocol.bodies import whole_body
 from local_sagemaker.protocol.errors import AwsError
 from local_sagemaker.protocol.responses import Response
 from local_sagemaker.protocol.signatures import Signature
-from local_sagemaker.s3.bodies import Body
+from local_sagemaker.s3.blobs import Body
 from local_sagemaker.s3.calls import MAX_OBJECT, Members, ObjectCalls
 
 MAX_XML = 4 * 1024 * 1024  # bytes of a request that is XML: a thousand keys, ten thousand parts

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from local_sagemaker.s3.blobs import Blobs, Segment
-from local_sagemaker.storage.files import disk_full_error
+from local_sagemaker.storage.files import full_disk_as_os_error
 
-FORMAT = 2
+FORMAT = 3
 SCHEMA = """
 CREATE TABLE versions (
     number INTEGER PRIMARY KEY,      -- newer versions of a key have higher numbers
@@ -37,17 +37,11 @@ CREATE TABLE versions (
 CREATE UNIQUE INDEX latest ON versions (bucket, key) WHERE latest;
 CREATE UNIQUE INDEX by_version ON versions (bucket, key, version);
 CREATE INDEX by_age ON versions (bucket, key, number DESC);
-CREATE TABLE uploads (
-    id TEXT PRIMARY KEY, bucket TEXT NOT NULL, key TEXT NOT NULL, started REAL NOT NULL,
-    fields TEXT NOT NULL
-);
-CREATE TABLE parts (
-    upload TEXT NOT NULL, number INTEGER NOT NULL, modified REAL NOT NULL, size INTEGER NOT NULL,
-    etag TEXT NOT NULL, segments TEXT NOT NULL,
-    PRIMARY KEY (upload, number)
-);
 """
 LAST = b"\xff"  # no byte of UTF-8: with it a text sorts after all that begin like it
+# An unfinished upload is an object of this bucket, whose key is its id, and its parts are those of
+# a bucket of their own: no bucket of S3's has a slash in its name.
+UPLOADS = "/uploads"
 NULL = "null"  # the version of an object in a bucket without versions
 ROW = "version, latest, marker, modified, size, etag, segments, fields, key, number"
 
@@ -58,7 +52,8 @@ class StoreError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Stored:
-    """A version of an object, or a part of an upload."""
+    """A version of an object; or an unfinished upload (fields: bucket, key, fields), or its part
+    (key: its number)."""
 
     version: str
     latest: bool
@@ -71,14 +66,9 @@ class Stored:
     key: str
     number: int
 
-
-@dataclasses.dataclass(frozen=True)
-class Upload:
-    id: str
-    bucket: str
-    key: str
-    started: float
-    fields: dict
+    @property
+    def quoted_etag(self) -> str:
+        return f'"{self.etag}"'
 
 
 class ObjectStore:
@@ -91,51 +81,43 @@ class ObjectStore:
         self.blobs = Blobs(directory / "blobs")
         path = directory / "objects.sqlite"
         try:
-            self.index = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-            self.index.execute("PRAGMA journal_mode=WAL")
-            self.index.execute("PRAGMA synchronous=FULL")
-            (version,) = self.index.execute("PRAGMA user_version").fetchone()
-            if not version:
-                self.index.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version={FORMAT}; COMMIT;")
-            elif version != FORMAT:
-                raise StoreError(
-                    f"{path} has format {version}, and this release reads {FORMAT}. "
-                    "Start afresh with `local-sagemaker stop --forget`."
-                )
-            self.blobs.keep_only(self._used())
+            with full_disk_as_os_error():
+                self._open(path)
         except sqlite3.DatabaseError as error:
-            if full := disk_full_error(error):
-                raise full from error
             raise StoreError(
                 f"{path} cannot be read ({error}). Start afresh with "
                 "`local-sagemaker stop --forget`."
             ) from error
+
+    def _open(self, path: Path) -> None:
+        self.index = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self.index.execute("PRAGMA journal_mode=WAL")
+        self.index.execute("PRAGMA synchronous=FULL")
+        (version,) = self.index.execute("PRAGMA user_version").fetchone()
+        if not version:
+            self.index.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version={FORMAT}; COMMIT;")
+        elif version != FORMAT:
+            raise StoreError(
+                f"{path} has format {version}, and this release reads {FORMAT}. "
+                "Start afresh with `local-sagemaker stop --forget`."
+            )
+        self.blobs.keep_only(self._used())
 
     def close(self) -> None:
         with self.lock:
             self.index.close()
 
     def _used(self) -> set[str]:
-        rows = self.index.execute(
-            "SELECT segments FROM versions UNION ALL SELECT segments FROM parts"
-        )
+        rows = self.index.execute("SELECT segments FROM versions")
         return {name for (text,) in rows for name, _ in json.loads(text)}
 
     @contextlib.contextmanager
     def _change(self) -> Iterator[list[Segment]]:
         """A transaction. Yields a list to put segments into which are unwanted if it succeeds."""
         unwanted: list[Segment] = []
-        with self.lock:
+        with full_disk_as_os_error(), self.lock, self.index:
             self.index.execute("BEGIN IMMEDIATE")
-            try:
-                yield unwanted
-                self.index.execute("COMMIT")
-            except BaseException as error:
-                with contextlib.suppress(sqlite3.Error):  # a full disk has rolled it back
-                    self.index.execute("ROLLBACK")
-                if full := disk_full_error(error):
-                    raise full from error
-                raise
+            yield unwanted
         self.blobs.remove(unwanted)
 
     def _first(self, sql: str, *values: object) -> Stored | None:
@@ -237,50 +219,25 @@ class ObjectStore:
             rows = self.index.execute(f"SELECT {ROW} FROM versions WHERE {sql}", values).fetchall()
         return [_stored(row) for row in rows]
 
-    def begin_upload(self, bucket: str, key: str, fields: dict) -> Upload:
-        upload = Upload(uuid.uuid4().hex, bucket, key, _now(), fields)
-        with self._change():
-            self.index.execute(
-                "INSERT INTO uploads VALUES (?,?,?,?,?)",
-                (upload.id, bucket, key, upload.started, json.dumps(fields)),
-            )
-        return upload
+    def begin_upload(self, bucket: str, key: str, fields: dict) -> Stored:
+        upload = {"bucket": bucket, "key": key, "fields": fields}
+        return self.put(UPLOADS, uuid.uuid4().hex, False, [], "", upload)
 
-    def upload(self, upload: str) -> Upload | None:
-        with self.lock:
-            row = self.index.execute("SELECT * FROM uploads WHERE id=?", (upload,)).fetchone()
-        return _upload(row) if row else None
+    def upload(self, upload: str) -> Stored | None:
+        return self.latest(UPLOADS, upload)
 
-    def uploads(self, bucket: str, prefix: str = "") -> list[Upload]:
-        with self.lock:
-            rows = self.index.execute(
-                "SELECT * FROM uploads WHERE bucket=? AND substr(key, 1, ?)=?"
-                " ORDER BY key, started",
-                (bucket, len(prefix), prefix),
-            ).fetchall()
-        return [_upload(row) for row in rows]
+    def uploads(self, bucket: str, prefix: str = "") -> list[Stored]:
+        """Those of a bucket, by the objects' keys."""
+        uploads = [row for row in self.keys(UPLOADS, "", "") if row.fields["bucket"] == bucket]
+        uploads.sort(key=lambda upload: (upload.fields["key"], upload.modified))
+        return [upload for upload in uploads if upload.fields["key"].startswith(prefix)]
 
     def put_part(self, upload: str, number: int, segment: Segment, etag: str) -> Stored:
-        now, size = _now(), segment[1]
-        with self._change() as unwanted:
-            old = self.index.execute(
-                "SELECT segments FROM parts WHERE upload=? AND number=?", (upload, number)
-            ).fetchone()
-            unwanted += [tuple(segment) for segment in json.loads(old[0])] if old else []
-            self.index.execute(
-                "INSERT OR REPLACE INTO parts VALUES (?,?,?,?,?,?)",
-                (upload, number, now, size, etag, json.dumps([segment])),
-            )
-        return Stored("", True, False, now, size, etag, [segment], {}, "", number)
+        return self.put(f"{UPLOADS}/{upload}", f"{number:05}", False, [segment], etag, {})
 
     def parts(self, upload: str) -> list[Stored]:
-        with self.lock:
-            rows = self.index.execute(
-                "SELECT '', 1, 0, modified, size, etag, segments, '{}', '', number FROM parts"
-                " WHERE upload=? ORDER BY number",
-                (upload,),
-            ).fetchall()
-        return [_stored(row) for row in rows]
+        """By their numbers."""
+        return self.keys(f"{UPLOADS}/{upload}", "", "")
 
     def end_upload(self, upload: str) -> None:
         """Forget an upload that was given up, and its parts."""
@@ -289,22 +246,17 @@ class ObjectStore:
             self._forget_upload(upload)
 
     def _forget_upload(self, upload: str) -> None:
-        self.index.execute("DELETE FROM uploads WHERE id=?", (upload,))
-        self.index.execute("DELETE FROM parts WHERE upload=?", (upload,))
+        self.index.execute("DELETE FROM versions WHERE bucket=? AND key=?", (UPLOADS, upload))
+        self.index.execute("DELETE FROM versions WHERE bucket=?", (f"{UPLOADS}/{upload}",))
 
     def forget_bucket(self, bucket: str) -> None:
         """The bucket is gone: so are the uploads that nobody finished in it."""
         for upload in self.uploads(bucket):
-            self.end_upload(upload.id)
+            self.end_upload(upload.key)
 
 
 def _now() -> float:
     return int(time.time() * 1000) / 1000
-
-
-def _upload(row: tuple) -> Upload:
-    upload, bucket, key, started, fields = row
-    return Upload(upload, bucket, key, started, json.loads(fields))
 
 
 def _stored(row: tuple) -> Stored:

@@ -17,6 +17,7 @@ import logging
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from xml.parsers.expat import ExpatError
 
 from botocore.credentials import Credentials
@@ -26,10 +27,10 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from werkzeug.test import run_wsgi_app
 
 from local_sagemaker.api.runtime import RuntimeApi, endpoint_of
-from local_sagemaker.moto_backend.patches import apply_patches, patch_cloudformation
+from local_sagemaker.moto_backend.iam import make_owner_role
 from local_sagemaker.moto_backend.state import MotoState
 from local_sagemaker.protocol import signatures
-from local_sagemaker.protocol.bodies import BAD_URI, json_object, whole_body
+from local_sagemaker.protocol.bodies import json_object, whole_body
 from local_sagemaker.protocol.errors import AwsError, disk_trouble, unknown_operation, validation
 from local_sagemaker.protocol.responses import (
     Response,
@@ -78,6 +79,8 @@ NOT_OFFERED = {
     "CreateMonitoringSchedule": "does not run monitoring schedules.",
     "CreateCluster": "does not run HyperPod clusters. Start training jobs.",
     "CreateEdgePackagingJob": "does not run edge packaging jobs.",
+    "UpdateEndpoint": "does not offer UpdateEndpoint: delete the endpoint and create it with the "
+    "other configuration.",
     "UpdateTrainingJob": "does not change a job that exists. Stop it, and create another.",
     "ListAlgorithms": "has no algorithms. Run a script of your own by a framework's estimator.",
     "GetSearchSuggestions": "does not suggest. Call search with a property of DescribeTrainingJob.",
@@ -120,7 +123,7 @@ class Emulator:
     ) -> None:
         self.operations, self.state, self.owner, self.runtime = operations, state, owner, runtime
         self.objects = ObjectProtocol(ObjectCalls(state.objects))
-        apply_patches(owner.access_key)
+        make_owner_role(owner.access_key)
         self.moto = DomainDispatcherApplication(_backend)  # type: ignore[arg-type]
         self.handlers = (
             self.check_address,
@@ -145,8 +148,6 @@ class Emulator:
             return error_response(_as_aws_error(error, request), request, call.service)
 
     def check_address(self, call: Call) -> None:
-        if reason := call.request.environ.get(BAD_URI):
-            raise AwsError("InvalidURI", f"The request's address is invalid: {reason}")
         web_pages.refuse(call.request)
 
     def authenticate(self, call: Call) -> None:
@@ -197,26 +198,20 @@ class Emulator:
             raise AwsError("AccessDenied", NOT_ALLOWED[action], 403)
         environ = call.request.environ
         if call.request.method in ("GET", "HEAD") or action in JOURNALED or READING.match(action):
-            response = self._ask_moto(environ)
+            response = Response(*run_wsgi_app(self.moto, environ, buffered=True))
         else:
             with self.state.lock:
-                response = self._ask_moto(environ)
+                response = Response(*run_wsgi_app(self.moto, environ, buffered=True))
                 if response.status_code < 400:
                     self.state.changed()
                     self.state.save()  # before the client is answered
         check_error_format(response, call.request)
-        if (
-            call.service == "sagemaker"
-            and action.startswith("Describe")
-            and response.status_code < 300
-        ):
+        described = call.service == "sagemaker" and action.startswith("Describe")
+        if described and response.status_code < 300:
             # moto says {} for what was not given, AWS nothing: the SDK 3 cannot read an empty one.
             members = json.loads(response.get_data())
             return json_response({k: v for k, v in members.items() if v not in ({}, [])})
         return response
-
-    def _ask_moto(self, environ: dict) -> Response:
-        return Response(*run_wsgi_app(self.moto, environ, buffered=True))
 
 
 def _as_aws_error(error: Exception, request: Request) -> AwsError:
@@ -239,8 +234,8 @@ def _backend(service: str | None) -> Callable:
     """moto's application for a service. Raises NotImplementedError for one that it lacks."""
     if service is None:
         raise NotImplementedError("this service of AWS's.")
-    if service == "cloudformation":  # at its first call: to import it takes a second
-        patch_cloudformation()
+    if service == "cloudformation":  # at its first call: to import it, and EC2, takes a second
+        import_module("local_sagemaker.moto_backend.cloudformation")  # which patches them
     return create_backend_app(service)  # type: ignore[arg-type]
 
 

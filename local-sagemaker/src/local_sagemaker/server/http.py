@@ -17,7 +17,7 @@ from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import ThreadedWSGIServer
 from werkzeug.wrappers import Response
 
-from local_sagemaker.protocol.bodies import BAD_URI, RequestBody
+from local_sagemaker.protocol.bodies import RequestBody
 from local_sagemaker.protocol.connection_limits import LimitedServer
 from local_sagemaker.protocol.responses import http_error
 from local_sagemaker.protocol.signatures import AUTHENTICATED
@@ -54,7 +54,10 @@ class RequestHandler(MotoRequestHandler):
         werkzeug's own closes every connection, and before that waits 10 ms for more of the body.
         Here one stays open where the body was read to its end and the response says its length.
         """
-        self.environ = self.make_environ()
+        try:
+            self.environ = self.make_environ()
+        except ValueError:  # "http://[" for example
+            return self.send_error(400, "Invalid URI")
         try:
             # Not populated: the environ would refer to the request, and both keep the socket open.
             response = self.server.respond(Request(self.environ, populate_request=False))
@@ -95,16 +98,9 @@ class RequestHandler(MotoRequestHandler):
         """Requests are not logged: the jobs' own logs are what people look for."""
 
     def make_environ(self) -> dict[str, Any]:
-        """werkzeug's. A malformed URL becomes an entry, and the emulator refuses it."""
+        """werkzeug's, and what else the emulator needs. Raises ValueError for a malformed URL."""
         self.server.head_complete(self.connection)
-        bad_uri = None
-        try:
-            environ = super().make_environ()
-        except ValueError as error:  # "http://[" for example
-            self.path, bad_uri = "/", str(error)
-            environ = super().make_environ()
-        if bad_uri:
-            environ[BAD_URI] = bad_uri
+        environ = super().make_environ()
         chunked = bool(environ.get("wsgi.input_terminated"))
         self.body = RequestBody(self.rfile, environ.get("CONTENT_LENGTH") or "0", chunked)
         environ["wsgi.input"] = self.body

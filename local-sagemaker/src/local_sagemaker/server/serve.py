@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import fcntl
 import json
 import logging
@@ -14,7 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from local_sagemaker import credentials
+from local_sagemaker import credentials, daemon
 from local_sagemaker.api.managers import Managers
 from local_sagemaker.cluster import probe
 from local_sagemaker.cluster.spec import MAX_INSTANCES
@@ -23,7 +24,6 @@ from local_sagemaker.moto_backend.patch import UnsupportedMoto
 from local_sagemaker.moto_backend.state import MotoState, StateError
 from local_sagemaker.server.app import Emulator
 from local_sagemaker.server.http import RequestHandler, Server, raise_file_limit
-from local_sagemaker.server.in_process import InProcess
 from local_sagemaker.storage.files import remove, replace
 
 LOG = logging.getLogger(__name__)
@@ -54,18 +54,20 @@ def serve(
     with _only_one(state), _bind(host, port) as server:
         raise_file_limit()
         port = server.server_address[1]
-        kind, why = _isolation(isolation)
+        try:
+            kind, why = probe.isolation(isolation)
+        except OSError as error:
+            raise CannotServe(str(error)) from error
         LOG.info("instances are %s: %s", kind, why)
         with _state_errors(state):
             _move_temporary_files(state)
             owner = credentials.load(state)
             moto_state = MotoState(state / "moto")
             moto_state.load()
-            aws = LocalAws(port, owner)
+            aws = LocalAws(port, owner, moto_state)
             managers = Managers(state, aws, kind, grace_seconds, max_instances)
             emulator = Emulator(managers.operations(), moto_state, owner, managers.runtime)
         server.respond = emulator
-        aws.in_process = InProcess(emulator)
         _serve_until_signal(server, moto_state, managers, state, kind, why)
 
 
@@ -91,17 +93,17 @@ def _serve_until_signal(
         signal.signal(number, lambda number, _: signals.append(number))  # takes no lock
     threading.Thread(target=server.serve_forever, daemon=True).start()
     managers.start()
-    info: dict[str, object] = {
-        "pid": os.getpid(),
-        "port": server.server_address[1],
-        "started": time.time(),
-    }
-    info |= {"host": server.server_address[0], "isolation": kind, "why": why}
-    replace(state / "emulator.json", json.dumps(info).encode())
-    LOG.info("answering on %s:%s", info["host"], info["port"])
+    host, port = server.server_address[:2]
+    info = daemon.Running(os.getpid(), port, str(host), kind, why, time.time())
+    replace(state / "emulator.json", json.dumps(dataclasses.asdict(info)).encode())
+    LOG.info("answering on %s:%s", host, port)
     while not signals:
         time.sleep(0.1)
-    _exit_after(DOWN_SECONDS)
+    # Then it ends, whatever still waits. Nothing is lost: every change was saved before its request
+    # was answered, and jobs end with this process.
+    timer = threading.Timer(DOWN_SECONDS, os._exit, (1,))
+    timer.daemon = True
+    timer.start()
     managers.shut_down()
     server.shutdown()
     moto_state.save()
@@ -110,17 +112,6 @@ def _serve_until_signal(
     # still uploads waits for this very server, which answers no more.
     logging.shutdown()
     os._exit(0)
-
-
-def _exit_after(seconds: float) -> None:
-    """End the process after so long, whatever still waits.
-
-    Nothing is lost: every request's change was saved before it was answered, and jobs end
-    with this process.
-    """
-    timer = threading.Timer(seconds, os._exit, (1,))
-    timer.daemon = True
-    timer.start()
 
 
 def _move_temporary_files(state: Path) -> None:
@@ -163,10 +154,3 @@ def _bind(host: str, port: int) -> Server:
             f"Port {port} on {host} cannot be used: something else listens there, or it is not "
             "allowed. Choose another, for example with `local-sagemaker start --port 4601`."
         ) from error
-
-
-def _isolation(requested: str) -> tuple[str, str]:
-    try:
-        return probe.isolation(requested)
-    except OSError as error:
-        raise CannotServe(str(error)) from error

@@ -6,8 +6,10 @@ import contextlib
 import errno
 import os
 import shutil
+import sqlite3
 import stat
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -26,11 +28,18 @@ def replace(path: Path, data: bytes) -> None:
         raise
 
 
-def disk_full_error(error: BaseException) -> OSError | None:
-    """What SQLite says where the disk is full, as the system says it; None for other errors."""
-    if getattr(error, "sqlite_errorcode", 0) & 0xFF in (10, 13):  # SQLITE_IOERR, SQLITE_FULL
-        return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    return None
+@contextlib.contextmanager
+def full_disk_as_os_error() -> Iterator[None]:
+    """Raise what SQLite says where the disk is full as the system says it: as an OSError."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in (
+            sqlite3.SQLITE_IOERR,
+            sqlite3.SQLITE_FULL,
+        ):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
+        raise
 
 
 def open_below(root: Path, path: Path, seen_as: str = "/opt/ml") -> int:

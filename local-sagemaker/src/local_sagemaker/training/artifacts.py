@@ -63,13 +63,17 @@ class LeftBehind:
             for path in sorted(paths):
                 yield root, str(path.relative_to(root / folder)), path
 
-    def open(self, root: Path, path: Path) -> io.FileIO | None:
-        """The file to read; None, and noted, for a link out of /opt/ml and the like."""
+    def open(self, root: Path, path: Path, key: str = "") -> io.FileIO | None:
+        """The file to read; None, and noted, for a link out of /opt/ml and the like.
+
+        key: (part of) its key in S3, which has to be UTF-8.
+        """
         try:
+            key.encode()
             return _Stream(open_below(root, path), self.stop)
         except FileNotFoundError:  # a link to nowhere, or the script removed it meanwhile
             return None
-        except OSError:
+        except (OSError, UnicodeEncodeError):
             self.leave_out(root, path)
             return None
 
@@ -85,15 +89,6 @@ class LeftBehind:
 
     def leave_out(self, root: Path, path: Path) -> None:
         self.left_out.add(os.fsencode(path.relative_to(root)).decode("utf-8", "backslashreplace"))
-
-    def key(self, root: Path, name: str, path: Path) -> str | None:
-        """The name as (part of) an S3 key; None, and noted, where it cannot be one."""
-        try:
-            name.encode()
-        except UnicodeEncodeError:
-            self.leave_out(root, path)
-            return None
-        return name
 
     def message(self) -> str:
         """What was left out, for the job's log; empty if nothing was."""
@@ -155,7 +150,7 @@ def upload(aws: LocalAws, request: dict, region: str, left: LeftBehind) -> str |
             uploaded[name] = f"{base}/output/model/"
             for relative, (root, path) in sorted(files.items()):
                 bucket, key = split_uri(uploaded[name])
-                if left.key(root, relative, path) and (stream := left.open(root, path)):
+                if stream := left.open(root, path, relative):
                     with stream:
                         s3.upload_fileobj(stream, bucket, key + relative)
             continue
@@ -210,15 +205,12 @@ class Sync:
 
     def sync(self, final: bool = False) -> None:
         """Upload what has settled; everything if `final`. Raises Abandoned."""
-        for root, relative, path in self.left.files(self.folder):
-            if key := self.left.key(root, relative, path):
-                self._consider(root, key, path, final)
-
-    def _consider(self, root: Path, key: str, path: Path, final: bool) -> None:
-        with contextlib.suppress(FileNotFoundError):  # the script removed it meanwhile
-            if not path.is_symlink() and _mark(path.lstat()) == self.sent.get(path):
-                return
-        if stream := self.left.open(root, path):
+        for root, key, path in self.left.files(self.folder):
+            with contextlib.suppress(FileNotFoundError):  # the script removed it meanwhile
+                if not path.is_symlink() and _mark(path.lstat()) == self.sent.get(path):
+                    continue
+            if (stream := self.left.open(root, path, key)) is None:
+                continue
             with stream:
                 mark = _mark(os.fstat(stream.fileno()))
                 settled = final or self.seen.get(path) == mark

@@ -13,8 +13,8 @@ from pathlib import Path
 from botocore.exceptions import BotoCoreError, ClientError
 
 from local_sagemaker.core.aws import AWS_ERRORS, LocalAws, split_uri
-from local_sagemaker.core.s3_input import KINDS, DataError, inside, objects_from
-from local_sagemaker.protocol.errors import AwsError, validation
+from local_sagemaker.core.s3_input import KINDS, download, inside, objects_from
+from local_sagemaker.protocol.errors import validation
 
 SOURCE = "sourcedir.tar.gz"  # container/toolkit_patches.py looks for it
 
@@ -32,15 +32,20 @@ def check(aws: LocalAws, request: dict, region: str) -> None:
         seen.add(name)
         _check_kind(channel, default_mode)
         uri = channel["DataSource"]["S3DataSource"]["S3Uri"]
-        objects, error_message = [], None
+        objects, from_s3 = [], ""
         try:
             objects = aws.objects(uri, region)
         except ClientError as error:
-            error_message = error.response["Error"]["Message"]
+            from_s3 = f" Error message from S3: {error.response['Error']['Message']}"
         except BotoCoreError as error:  # no name that a bucket could have
-            error_message = str(error)
+            from_s3 = f" Error message from S3: {error}"
         if not objects:
-            raise _no_objects(uri, region, request["RoleArn"], error_message)
+            raise validation(
+                f'No S3 objects found under S3 URL "{uri}" given in input data source. Please '
+                f"ensure that the bucket exists in the selected region ({region}), that objects "
+                f'exist under that S3 prefix, and that the role "{request["RoleArn"]}" has '
+                f'"s3:ListBucket" permissions on bucket "{split_uri(uri)[0]}".{from_s3}'
+            )
 
 
 def _check_kind(channel: dict, default_mode: str) -> None:
@@ -63,19 +68,6 @@ def _check_kind(channel: dict, default_mode: str) -> None:
         )
 
 
-def _no_objects(uri: str, region: str, role: str, error_message: str | None) -> AwsError:
-    bucket = split_uri(uri)[0]
-    message = (
-        f'No S3 objects found under S3 URL "{uri}" given in input data source. Please ensure '
-        f"that the bucket exists in the selected region ({region}), that objects exist under "
-        f'that S3 prefix, and that the role "{role}" has "s3:ListBucket" permissions on bucket '
-        f'"{bucket}".'
-    )
-    return validation(
-        message + (f" Error message from S3: {error_message}" if error_message else "")
-    )
-
-
 def fetch(aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> None:
     """Fill every channel on every host. hosts: name -> the instance's /opt/ml."""
     for channel in request.get("InputDataConfig", []):
@@ -92,7 +84,7 @@ def fetch(aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> 
                 if number and not sharded:
                     shutil.copyfile(inside(first, path, key), place)
                 else:
-                    _download(aws, region, bucket, key, place)
+                    download(aws, region, bucket, key, place, "Data download failed:")
 
 
 def fetch_source(aws: LocalAws, request: dict, region: str, folders: list[Path]) -> None:
@@ -106,13 +98,3 @@ def fetch_source(aws: LocalAws, request: dict, region: str, folders: list[Path])
         aws.client("s3", region).download_file(bucket, key, str(first))
         for folder in folders[1:]:
             shutil.copyfile(first, folder / SOURCE)
-
-
-def _download(aws: LocalAws, region: str, bucket: str, key: str, path: Path) -> None:
-    where = f"Data download failed: s3://{bucket}/{key}"
-    try:
-        aws.client("s3", region).download_file(bucket, key, str(path))
-    except ClientError as error:
-        raise DataError(f"{where}: {error.response['Error']['Message']}") from error
-    except (BotoCoreError, OSError) as error:
-        raise DataError(f"{where}: {error}") from error

@@ -11,7 +11,7 @@ out; a NAT gateway is, whose own subnet leads to an internet gateway
 
 from __future__ import annotations
 
-import ipaddress
+from ipaddress import IPv4Network
 
 from botocore.exceptions import ClientError
 
@@ -86,10 +86,14 @@ def allows(
         _covers(rule, ports)
         and (
             ids & {pair.get("GroupId") for pair in rule.get("UserIdGroupPairs", [])}
-            or all(_within(block, rule.get("IpRanges", [])) for block in addresses)
+            or all(
+                any(IPv4Network(block).subnet_of(IPv4Network(outer["CidrIp"])) for outer in ranges)
+                for block in addresses
+            )
         )
         for group in groups
         for rule in group[member]
+        for ranges in [rule.get("IpRanges", [])]
     )
 
 
@@ -99,11 +103,6 @@ def _covers(rule: dict, ports: tuple[int, int]) -> bool:
     first, last = rule.get("FromPort", -1), rule.get("ToPort", -1)
     whole = first == -1 or (first <= ports[0] and last >= ports[1])
     return rule["IpProtocol"] in ("tcp", "6") and whole
-
-
-def _within(block: str, ranges: list[dict]) -> bool:
-    inner = ipaddress.IPv4Network(block)
-    return any(inner.subnet_of(ipaddress.IPv4Network(outer["CidrIp"])) for outer in ranges)
 
 
 def _allows_s3(groups: list[dict]) -> bool:
@@ -152,14 +151,10 @@ class Routes:
             return False
         gateways = self.ec2.describe_nat_gateways(NatGatewayIds=ids)["NatGateways"]
         return any(
-            gateway["State"] == "available" and _is_public(self._table(gateway["SubnetId"]))
+            gateway["State"] == "available" and route["GatewayId"].startswith("igw-")
             for gateway in gateways
+            for route in _default_routes(self._table(gateway["SubnetId"]), "GatewayId")
         )
-
-
-def _is_public(table: dict) -> bool:
-    routes = _default_routes(table, "GatewayId")
-    return any(route["GatewayId"].startswith("igw-") for route in routes)
 
 
 def _default_routes(table: dict, target: str) -> list[dict]:

@@ -7,7 +7,7 @@ import os
 import re
 from pathlib import Path
 
-from local_sagemaker.core.failure import REASON_LIMIT, shorten
+from local_sagemaker.core.records import REASON_LIMIT, shorten
 from local_sagemaker.storage.files import open_below
 
 SIGKILL_CODE = 137
@@ -76,29 +76,19 @@ def failure_reason(opt_ml: Path, code: int) -> str:
     """
     text = ""
     with contextlib.suppress(OSError):  # there is none, or it is a link that leads elsewhere
-        text = _ends(open_below(opt_ml, opt_ml / "output" / "failure"))
+        with open(open_below(opt_ml, opt_ml / "output" / "failure"), "rb") as stream:
+            raw = stream.read(READ_LIMIT)
+            if (rest := os.fstat(stream.fileno()).st_size - READ_LIMIT) > 0:
+                stream.seek(rest)  # a script may have written gigabytes
+                raw += b"\n...\n" + stream.read(READ_LIMIT)
+        text = raw.decode("utf-8", "replace").strip()
     if not text and code == SIGKILL_CODE:
         text = "The instance was killed (SIGKILL): it may have run out of memory"
     elif not text:
         text = "Please see job logs for more information"
-    tail = f", exit code: {code}"
-    hint = _hint(text)
-    return f"AlgorithmError: {hint}{shorten(text, REASON_LIMIT - len(tail) - len(hint) - 16)}{tail}"
-
-
-def _hint(text: str) -> str:
-    """The first line of a reason that has to do with what differs from AWS; else nothing."""
-    for pattern, hint in HINTS:
+    tail, hint = f", exit code: {code}", ""
+    for pattern, advice in HINTS:
         if match := re.search(pattern, text):
-            return f"[local] {hint.format(*match.groups())}.\n"
-    return ""
-
-
-def _ends(descriptor: int) -> str:
-    """A file's beginning and end: a script may have written gigabytes."""
-    with open(descriptor, "rb") as stream:
-        begin = stream.read(READ_LIMIT)
-        if (rest := os.fstat(descriptor).st_size - READ_LIMIT) > 0:
-            stream.seek(max(rest, 0))
-            begin += b"\n...\n" + stream.read(READ_LIMIT)
-    return begin.decode("utf-8", "replace").strip()
+            hint = f"[local] {advice.format(*match.groups())}.\n"
+            break
+    return f"AlgorithmError: {hint}{shorten(text, REASON_LIMIT - len(tail) - len(hint) - 16)}{tail}"

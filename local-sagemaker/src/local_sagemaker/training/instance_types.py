@@ -37,14 +37,9 @@ def gpus(instance_type: str) -> int:
     name = instance_type.removeprefix("ml.")
     if name in RETIRED:
         return RETIRED[name]
-    info = _ec2_types().get(name, {})
+    # moto's file alone: its EC2 takes a second to import.
+    info = load_resource("ec2/resources/instance_types.json").get(name, {})
     return sum(gpu.get("Count", 0) for gpu in info.get("GpuInfo", {}).get("Gpus", []))
-
-
-@cache
-def _ec2_types() -> dict:
-    """moto's file alone: its EC2 takes a second to import."""
-    return load_resource("ec2/resources/instance_types.json")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,15 +79,14 @@ def scaled(network: NetworkPerformance) -> float:
 def network_table() -> dict[str, NetworkPerformance]:
     """Every type of instance_network.toml, in its order."""
     raw = tomllib.loads(NETWORK_TABLE.read_text(encoding="utf-8"))
-    return {name: _row(name, row, raw) for name, row in raw["types"].items()}
-
-
-def _row(name: str, row: dict, raw: dict) -> NetworkPerformance:
-    return NetworkPerformance(
-        instance_type=name,
-        gbit=float(row["gbit"]),
-        burst_gbit=float(row["burst"]) if "burst" in row else None,
-        efa=row.get("efa", False),
-        source=raw["sources"][row["source"]],
-        date=raw["date"],
-    )
+    return {
+        name: NetworkPerformance(
+            instance_type=name,
+            gbit=float(row["gbit"]),
+            burst_gbit=float(row["burst"]) if "burst" in row else None,
+            efa=row.get("efa", False),
+            source=raw["sources"][row["source"]],
+            date=raw["date"],
+        )
+        for name, row in raw["types"].items()
+    }

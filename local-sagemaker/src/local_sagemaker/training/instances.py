@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -11,10 +12,8 @@ from pathlib import Path
 
 from local_sagemaker.cluster import relay
 from local_sagemaker.cluster.mounts import HOME
-from local_sagemaker.cluster.orphans import HOST_ENV, JOB_ENV
-from local_sagemaker.cluster.spec import NAMESPACES, Connectivity, Host
-from local_sagemaker.core.aws import SDK_DEFAULTS, LocalAws
-from local_sagemaker.core.environment import PACKAGES, base_environment
+from local_sagemaker.cluster.spec import HOST_ENV, JOB_ENV, NAMESPACES, Connectivity, Host
+from local_sagemaker.core.aws import PACKAGES, SDK_DEFAULTS, LocalAws, base_environment
 from local_sagemaker.training import instance_types
 from local_sagemaker.training.job_record import JobRecord
 
@@ -118,7 +117,8 @@ def environment(
         "TAR_OPTIONS": "--no-same-owner",  # an instance knows one user
         JOB_ENV: aws.mark(record.key),
     }
-    if _has_keras_2(request["AlgorithmSpecification"].get("TrainingImage", "")):
+    image = re.search(r"tensorflow-training:(\d+)\.(\d+)", env["LOCAL_SAGEMAKER_IMAGE"])
+    if image and (int(image[1]), int(image[2])) < (2, 16):  # it has Keras 2
         env["TF_USE_LEGACY_KERAS"] = "1"
         env["PYTHONPATH"] = os.pathsep.join([str(KERAS_2), env["PYTHONPATH"]])
     if connectivity.emulator:
@@ -150,12 +150,6 @@ def _ways_out(instances: int, region: str) -> dict[str, str]:
     return proxies | {"NO_PROXY": ",".join(direct)}
 
 
-def _has_keras_2(image: str) -> bool:
-    """Whether the image that a request names has Keras 2: TensorFlow's before 2.16."""
-    match = re.search(r"tensorflow-training:(\d+)\.(\d+)", image)
-    return match is not None and (int(match[1]), int(match[2])) < (2, 16)
-
-
 def _on_loopback(ports: dict, directory: Path) -> dict[str, str]:
     return {
         "SAGEMAKER_BASE_DIR": str(directory / "ml"),
@@ -169,16 +163,13 @@ def _on_loopback(ports: dict, directory: Path) -> dict[str, str]:
 
 def free_ports(names: list[str]) -> dict[str, dict[int, int]]:
     """For instances without addresses of their own: host -> AWS's port -> a free port here."""
-    numbers = (2222, 2223, 8890, 7777)
-    sockets = {
-        (name, port): socket.create_server(("127.0.0.1", 0)) for name in names for port in numbers
-    }
-    ports = {
-        name: {port: sockets[name, port].getsockname()[1] for port in numbers} for name in names
-    }
-    for listener in sockets.values():
-        listener.close()
-    return ports
+    with contextlib.ExitStack() as stack:
+
+        def free() -> int:
+            listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+            return listener.getsockname()[1]
+
+        return {name: {port: free() for port in (2222, 2223, 8890, 7777)} for name in names}
 
 
 def _notes(record: JobRecord, isolation: str) -> list[str]:

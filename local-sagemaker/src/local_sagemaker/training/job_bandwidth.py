@@ -18,19 +18,6 @@ VARIABLE = "LOCAL_SAGEMAKER_BANDWIDTH"
 FILE = "bandwidth"
 
 
-def words(between: str, latency: str | None = None) -> str:
-    """A setting as one string. Raises ValueError, with what was expected.
-
-    between: "200mbit" (kbit, mbit or gbit), "wide", or "by-type" (what the job's instance type
-    has on AWS, scaled down). latency: one way, such as "1ms", where the kernel can delay.
-    """
-    if latency is not None and between in (UNLIMITED, BY_TYPE):
-        raise ValueError(f"A latency goes with a rate such as 200mbit, not with '{between}'.")
-    setting = between if latency is None else f"{between} {latency}"
-    parse(setting)
-    return setting
-
-
 def read_setting(state: Path) -> str:
     """The words of the emulator's own setting; UNLIMITED where none was made."""
     try:
@@ -39,8 +26,15 @@ def read_setting(state: Path) -> str:
         return UNLIMITED
 
 
-def write_setting(state: Path, words: str) -> None:
-    """Keep `words` as the setting. Raises ValueError if they mean nothing, OSError."""
+def write_setting(state: Path, between: str, latency: str | None = None) -> None:
+    """Keep a setting. Raises ValueError, with what was expected, if it means nothing; OSError.
+
+    between: "200mbit" (kbit, mbit or gbit), "wide", or "by-type" (what the job's instance type
+    has on AWS, scaled down). latency: one way, such as "1ms", where the kernel can delay.
+    """
+    if latency is not None and between in (UNLIMITED, BY_TYPE):
+        raise ValueError(f"A latency goes with a rate such as 200mbit, not with '{between}'.")
+    words = between if latency is None else f"{between} {latency}"
     parse(words)
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
     replace(state / FILE, f"{words}\n".encode())
@@ -64,12 +58,9 @@ def bandwidth_for_job(request: dict, state: Path) -> Bandwidth | None:
             return None
         if isinstance(bandwidth, Bandwidth):
             return dataclasses.replace(bandwidth, reason=reason)
-        return _by_type(resources["InstanceType"], reason)
+        network = instance_types.network_performance(resources["InstanceType"])
+        documented = f"{network.gbit:g} Gbit/s of {network.instance_type}"
+        reason = f"{documented}, divided by {instance_types.SCALE}; {reason}"
+        return Bandwidth(instance_types.scaled(network), reason=reason)
     except (ValueError, OSError) as error:
         raise validation(f"{source}: {error}") from error
-
-
-def _by_type(instance_type: str, reason: str) -> Bandwidth:
-    network = instance_types.network_performance(instance_type)
-    documented = f"{network.gbit:g} Gbit/s of {instance_type}, divided by {instance_types.SCALE}"
-    return Bandwidth(instance_types.scaled(network), reason=f"{documented}; {reason}")

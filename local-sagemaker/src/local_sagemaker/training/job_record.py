@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any, Self
 
-from local_sagemaker.core.failure import REASON_LIMIT
-from local_sagemaker.core.json_record import JsonRecord
+from local_sagemaker.core.records import REASON_LIMIT, Record
 
 # What AWS says at each step (SecondaryStatusTransitions[].StatusMessage).
 MESSAGES = {
@@ -26,66 +26,52 @@ WORKING = ("Starting", "Downloading", "Training", "Interrupted", "Uploading")
 FINAL = ("Completed", "Failed", "Stopped")
 
 
-class JobRecord(JsonRecord):
-    """The state of one training job."""
+class JobRecord(Record):
+    """The state of one training job. Its first secondary status is Starting."""
 
-    needed = (*JsonRecord.needed[1:], "transitions")
+    needed = (*Record.needed, "transitions")
 
     def __init__(self, path: Path, data: dict) -> None:
         super().__init__(path, data)
         self.since: float | None = None  # time.monotonic() when it got its instances
-        self.held = 0.0  # seconds with instances that were taken away
+        self.earlier = 0.0  # seconds with instances that were taken away
 
     @classmethod
-    def create(cls, directory: Path, request: dict, arn: str, region: str) -> JobRecord:
-        """A new record for a CreateTrainingJob request. Its first status is Starting."""
-        directory.mkdir(parents=True, exist_ok=True)  # a create that failed may have left it
-        data = {"request": request, "arn": arn, "region": region, "created": time.time()}
-        data |= {"status": "InProgress", "transitions": [], "metrics": {}}
-        data["tags"] = request.get("Tags", [])
-        record = cls(directory / "job.json", data)
+    def create(cls, folder: Path, request: dict, status: str = "InProgress", **fields: Any) -> Self:
+        """fields: arn, region."""
+        fields |= {"name": request["TrainingJobName"], "transitions": [], "metrics": {}}
+        record = super().create(folder, request, status, **fields)
         record.enter("Starting")
         return record
-
-    @property
-    def name(self) -> str:
-        return self.data["request"]["TrainingJobName"]
-
-    @property
-    def request(self) -> dict:
-        return self.data["request"]
 
     @property
     def ended(self) -> bool:
         return self.status in FINAL
 
-    def enter(self, secondary: str, message: str | None = None, ended: bool = False) -> None:
+    def enter(self, secondary: str, ended: bool = False) -> None:
         """Begin a secondary status, and end the one before. ended: it ends at once, too."""
         with self.lock:
             now, transitions = self.now(), self.data["transitions"]
-            self._count(secondary, now)
+            if secondary == "Downloading":
+                self.data.setdefault("started", now)
+                self.since = time.monotonic()
+            elif secondary == "Interrupted":
+                self.earlier, self.since = self.seconds(), None
             if self.status == "Stopping" and secondary in WORKING:
                 return  # a job that was told to stop meanwhile
             if transitions:
                 transitions[-1]["EndTime"] = now
-            message = message or MESSAGES[secondary]
+            message = MESSAGES[secondary]
             transitions.append({"Status": secondary, "StartTime": now, "StatusMessage": message})
             if ended:
                 transitions[-1]["EndTime"] = self.data["ended"] = now
-                if self.held or self.since is not None:  # else another process began the job
+                if self.earlier or self.since is not None:  # else another process began the job
                     self.data["seconds"] = self.seconds()
             self.save()
 
-    def _count(self, secondary: str, now: float) -> None:
-        if secondary == "Downloading":
-            self.data.setdefault("started", now)
-            self.since = time.monotonic()
-        elif secondary == "Interrupted":
-            self.held, self.since = self.seconds(), None
-
     def seconds(self) -> float:
         """Seconds with instances. Not from the record's times: the clock may have been set."""
-        return self.held + (0.0 if self.since is None else time.monotonic() - self.since)
+        return self.earlier + (0.0 if self.since is None else time.monotonic() - self.since)
 
     def stopping(self) -> bool:
         """Note a request to stop; False if the job has ended or is stopping already."""

@@ -7,14 +7,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from local_sagemaker.cluster.spec import ClusterSpec, Connectivity, Host
-from local_sagemaker.cluster.supervisor_process import SupervisorProcess
-from local_sagemaker.core import failure
+from local_sagemaker.cluster.spec import ClusterSpec, Connectivity
+from local_sagemaker.cluster.supervised_processes import SupervisorProcess
+from local_sagemaker.core import records
 from local_sagemaker.core.aws import AWS_ERRORS, LocalAws
+from local_sagemaker.core.records import FILE
 from local_sagemaker.core.s3_input import DataError
 from local_sagemaker.storage.files import empty, open_up, remove
 from local_sagemaker.training import artifacts, channels, connectivity, instances, spot
@@ -29,31 +29,28 @@ WATCH_SECONDS = 0.2
 INTERRUPTED = "The spot instances were interrupted; the job starts again on others."
 
 
-@dataclass(frozen=True)
-class ClusterOptions:
-    """How a job's instances run.
+class JobRun:
+    """A job while it runs. Its instances live in its record's folder.
 
     isolation: `namespaces` or `processes`. grace_seconds: from SIGTERM to SIGKILL.
     """
 
-    isolation: str
-    grace_seconds: float
-    connectivity: Connectivity
-
-
-class JobRun:
-    """A job while it runs. directory: the job's own; its instances live there."""
-
     def __init__(
-        self, record: JobRecord, aws: LocalAws, directory: Path, options: ClusterOptions
+        self,
+        record: JobRecord,
+        aws: LocalAws,
+        isolation: str,
+        grace_seconds: float,
+        connectivity: Connectivity,
     ) -> None:
-        self.record, self.aws, self.directory, self.options = record, aws, directory, options
-        self.connectivity = options.connectivity
-        self.region = record.data["region"]
+        self.record, self.aws, self.directory = record, aws, record.path.parent
+        self.request, self.region = record.request, record.region
+        self.isolation, self.grace_seconds = isolation, grace_seconds
+        self.connectivity = connectivity
         self.log = JobLog(aws, record)
         self.supervisor: SupervisorProcess | None = None
         self.created = time.monotonic()
-        self.interruptions = spot.Interruptions(record.request, directory)
+        self.interruptions = spot.Interruptions(record.request, self.directory)
         self.stop_wanted = threading.Event()
         self.abandoned = threading.Event()  # what is being copied to S3 is given up
         self.uploading = False
@@ -90,14 +87,14 @@ class JobRun:
             elif isinstance(error, DataError):
                 self.record.end("Failed", reason=f"ClientError: {error}")
             else:
-                self.record.end("Failed", reason=failure.internal(self.record.name, error))
+                self.record.end("Failed", reason=records.internal(self.record.name, error))
         finally:
             clean(self.directory)
 
     def _phases(self) -> None:
         while True:
-            where = (self.directory, self.options.isolation, self.aws)
-            hosts = instances.prepare(self.record, *where, self.connectivity)
+            where = (self.directory, self.isolation, self.aws, self.connectivity)
+            hosts = instances.prepare(self.record, *where)
             opt_ml = {host.name: host.path / "ml" for host in hosts}
             self.left = artifacts.LeftBehind(opt_ml, self.abandoned)
             syncs = self._download(opt_ml)
@@ -116,7 +113,7 @@ class JobRun:
     def _download(self, opt_ml: dict[str, Path]) -> list[artifacts.Sync]:
         self.log.open(list(opt_ml))
         self.record.enter("Downloading")
-        request = self.record.request
+        request = self.request
         if not self.connectivity.s3 and {"InputDataConfig", "CheckpointConfig"} & {*request}:
             raise DataError(f"Data download failed:{connectivity.NO_S3}")
         channels.fetch(self.aws, request, self.region, opt_ml)
@@ -128,7 +125,18 @@ class JobRun:
         return artifacts.syncs(self.aws, request, self.region, self.left)
 
     def _train(self, hosts: list, syncs: list[artifacts.Sync]) -> None:
-        self.supervisor = supervisor = SupervisorProcess(self._spec(hosts), self._on_event)
+        algorithm = self.request["AlgorithmSpecification"]
+        entrypoint = algorithm.get("ContainerEntrypoint", [])
+        spec = ClusterSpec(
+            job=self.record.name,
+            isolation=self.isolation,
+            hosts=hosts,
+            command=[*TRAIN, *entrypoint, *algorithm.get("ContainerArguments", [])],
+            port=self.aws.port,
+            grace_seconds=self.grace_seconds,
+            connectivity=self.connectivity,
+        )
+        self.supervisor = supervisor = SupervisorProcess(spec, self._on_event)
         if self.stop_wanted.is_set():  # asked for while the supervisor was being started
             supervisor.stop()
         began = time.monotonic()  # not the clock's time: it may be set
@@ -148,19 +156,6 @@ class JobRun:
             for helper in helpers:
                 helper.join()
 
-    def _spec(self, hosts: list[Host]) -> ClusterSpec:
-        algorithm = self.record.request["AlgorithmSpecification"]
-        entrypoint = algorithm.get("ContainerEntrypoint", [])
-        return ClusterSpec(
-            job=self.record.name,
-            isolation=self.options.isolation,
-            hosts=hosts,
-            command=[*TRAIN, *entrypoint, *algorithm.get("ContainerArguments", [])],
-            port=self.aws.port,
-            grace_seconds=self.options.grace_seconds,
-            connectivity=self.connectivity,
-        )
-
     def _on_event(self, event: dict) -> None:
         if event["event"] == "log":
             self.log.write(event["host"], event["time"], event["lines"])
@@ -170,7 +165,7 @@ class JobRun:
         if self.out_of_time:
             return
         waited = time.monotonic() - self.created
-        limit = spot.time_exceeded(self.record.request, self.record.seconds(), waited)
+        limit = spot.time_exceeded(self.request, self.record.seconds(), waited)
         if limit:
             self.out_of_time = limit
             if limit == "MaxWaitTimeExceeded":
@@ -192,7 +187,6 @@ class JobRun:
         for sync in syncs:
             sync.sync(final=True)
         self.log.log(hosts[0].name, INTERRUPTED)
-        self.log.begin_again()
         self.record.enter("Interrupted")
         for host in hosts:
             remove(host.path)
@@ -221,7 +215,7 @@ class JobRun:
         try:
             for sync in syncs:
                 sync.sync(final=True)
-            uri = artifacts.upload(self.aws, self.record.request, self.region, self.left)
+            uri = artifacts.upload(self.aws, self.request, self.region, self.left)
             if warning := self.left.message():
                 self.log.log(next(iter(opt_ml)), warning)
         except (*AWS_ERRORS, OSError) as error:
@@ -257,4 +251,4 @@ def _repeat(ended: threading.Event, seconds: float, call: Callable[[], None]) ->
 
 def clean(directory: Path) -> None:
     """Remove everything of a job but its record: the rest is in S3 and in the logs."""
-    empty(directory, but="job.json")
+    empty(directory, but=FILE)

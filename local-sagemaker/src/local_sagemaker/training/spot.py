@@ -26,35 +26,27 @@ _AFTER = re.compile(r"after (\d{1,7}(?:\.\d{1,3})?)s")
 def after(request: dict) -> float | None:
     """Seconds of Training after which the job asks to be interrupted; None if it doesn't.
 
-    Raises ValueError for other words than "after 20s".
+    Raises AwsError (ValidationException) for other words than "after 20s".
     """
     words = request.get("Environment", {}).get(VARIABLE)
     if words is None:
         return None
     match = _AFTER.fullmatch(words)
     if not match:
-        raise ValueError(f"Environment's {VARIABLE} is '{words}'; expected: after 20s")
+        raise validation(f"Environment's {VARIABLE} is '{words}'; expected: after 20s.")
     return float(match[1])
 
 
 def check(request: dict) -> None:
     """Raise AwsError (ValidationException) for a request for spot instances, for a warm pool or
     for an interruption that contradicts itself."""
-    try:
-        seconds = after(request)
-    except ValueError as error:
-        raise validation(f"{error}.") from error
-    if seconds is not None and not request.get("EnableManagedSpotTraining"):
+    spot = request.get("EnableManagedSpotTraining") or False
+    if after(request) is not None and not spot:
         raise validation(
             f"Environment's {VARIABLE} takes spot instances away, and this job has none: "
             "set EnableManagedSpotTraining (an estimator's use_spot_instances=True, max_wait=...)."
         )
-    _check_limits(request)
-
-
-def _check_limits(request: dict) -> None:
     stopping = request.get("StoppingCondition") or {}
-    spot = request.get("EnableManagedSpotTraining") or False
     longest, wait = stopping.get("MaxRuntimeInSeconds", DAY), stopping.get("MaxWaitTimeInSeconds")
     if not spot and wait is not None:
         # AWS's own words: https://github.com/Kenza-AI/sagify/issues/111, read 2026-11-21

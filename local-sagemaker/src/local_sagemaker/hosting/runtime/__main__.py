@@ -13,7 +13,6 @@ there:
 from __future__ import annotations
 
 import os
-import socket
 import sys
 from pathlib import Path
 
@@ -22,35 +21,30 @@ from local_sagemaker.hosting.runtime.http import KEY, CannotLoad, serve
 
 def main() -> None:
     """Serve until killed. Exit 1, with a message, if the model cannot be loaded."""
-    listener = socket.socket(fileno=int(sys.argv[1]))
     key = os.environ.pop(KEY)
     try:
         model = load(Path(os.environ["SAGEMAKER_BASE_DIR"]) / "model")
     except CannotLoad as error:
         print(f"The model cannot be loaded: {error}", flush=True)
         sys.exit(1)
-    serve(listener, model, key)
+    serve(int(sys.argv[1]), model, key)
 
 
 def load(folder: Path):
     """What answers for the model in `folder`. Raises CannotLoad, or what the model raises."""
-    from local_sagemaker.hosting.runtime import defaults, saved_models, toolkit
+    from local_sagemaker.hosting.runtime import saved_models, toolkit
 
     pytorch = "pytorch" in os.environ.get("LOCAL_SAGEMAKER_IMAGE", "")
     if not pytorch and (saved := saved_models.find(folder)):
         return saved_models.TensorFlowServing(saved, folder / "code")
-    if (folder / "code").is_dir() or defaults.weights(folder):
+    if (folder / "code").is_dir() or toolkit.weights(folder):
         return toolkit.Toolkit(folder)
-    raise CannotLoad(
-        f"it holds {_listing(folder)}. Expected a SavedModel in a folder with a number for a "
-        "name, such as 1/saved_model.pb, or code/inference.py with a model_fn, or TorchScript in "
-        "model.pt."
-    )
-
-
-def _listing(folder: Path) -> str:
     names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-    return ", ".join(names[:8]) + (" ..." if len(names) > 8 else "") if names else "no file"
+    content = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "") if names else "no file"
+    raise CannotLoad(
+        f"it holds {content}. Expected a SavedModel in a folder with a number for a name, such as "
+        "1/saved_model.pb, or code/inference.py with a model_fn, or TorchScript in model.pt."
+    )
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def attributes(text: str | None) -> dict[str, str]:
     return dict(ATTRIBUTE.findall(text or ""))
 
 
-def accepted(accept: str | None, body: str, otherwise: str) -> tuple[str, str]:
+def accepted(accept: str | None, body: str) -> tuple[str, str]:
     """The body as the client accepts it, and its content type.
 
     JSON that is asked for by name comes on one line; else it has TensorFlow Serving's line ends.
@@ -54,7 +54,7 @@ def accepted(accept: str | None, body: str, otherwise: str) -> tuple[str, str]:
     kinds = (accept or "").strip().replace(" ", "").split(",")
     if JSON in kinds or JSON_LINES in kinds:
         return body.replace("\n", ""), kinds[0]
-    return body, otherwise
+    return body, JSON
 
 
 def _json(text: str) -> str:

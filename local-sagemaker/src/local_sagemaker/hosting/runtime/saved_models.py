@@ -1,9 +1,7 @@
 """A SavedModel behind TensorFlow Serving's REST form, and the image's Python handlers.
 
-    /invocations                            the forms of forms.py, or code/inference.py's handlers
-    /v1/models/NAME[/versions/N]:predict    TensorFlow Serving's own, for a `handler`
-
-TensorFlow runs the graph that was saved; Keras is not needed for it. The handlers' contract is that
+An invocation has one of the forms of forms.py, or code/inference.py has handlers for it.
+TensorFlow runs the graph that was saved; Keras is not needed. The handlers' contract is that
 of docker/build_artifacts/sagemaker/python_service.py of
 https://github.com/aws/sagemaker-tensorflow-serving-container, read 2026-11-21.
 """
@@ -22,10 +20,16 @@ from typing import Any
 
 from local_sagemaker.hosting.runtime import forms
 from local_sagemaker.hosting.runtime.forms import error
-from local_sagemaker.hosting.runtime.http import JSON, CannotLoad, Refused, Reply, Request
+from local_sagemaker.hosting.runtime.http import (
+    JSON,
+    CannotLoad,
+    Refused,
+    Request,
+    Response,
+    reply,
+)
 from local_sagemaker.hosting.runtime.toolkit import import_file
 
-SERVABLE = re.compile(r"^/v1/models/([^/:]+)(?:/versions/(\d+))?:(\w+)$")
 DEFAULT_SIGNATURE = "serving_default"
 Context = namedtuple(
     "Context",
@@ -51,12 +55,12 @@ def find(folder: Path) -> Path | None:
 
 
 class TensorFlowServing:
-    """A SavedModel. address: the worker's, set once it listens."""
+    """A SavedModel, and the script's handlers."""
 
     def __init__(self, saved: Path, code: Path) -> None:
         import tensorflow as tf  # slow, and not needed by a worker that serves something else
 
-        self.address, self.tf = "", tf
+        self.tf = tf
         self.name, self.version = saved.parent.name, saved.name
         self.loaded = tf.saved_model.load(str(saved))  # held: the signatures need its variables
         self.signatures = self.loaded.signatures
@@ -64,7 +68,7 @@ class TensorFlowServing:
             raise CannotLoad(f"the SavedModel {saved.name} has no signature to serve.")
         self.handlers = load_handlers(code / "inference.py")
 
-    def invoke(self, request: Request) -> Reply:
+    def invoke(self, request: Request) -> Response:
         """Answer an invocation. Raises Refused."""
         attributes = forms.attributes(request.attributes)
         names = ("tfs-model-name", "tfs-model-version", "tfs-method")
@@ -75,7 +79,7 @@ class TensorFlowServing:
                 model_name=name,
                 model_version=version,
                 method=method,
-                rest_uri=f"{self.address}/v1/models/{self.name}:predict",
+                rest_uri=None,
                 grpc_port=None,
                 channel=None,
                 custom_attributes=request.attributes,
@@ -83,18 +87,8 @@ class TensorFlowServing:
                 accept_header=request.accept or JSON,
                 content_length=len(request.body),
             )
-            return self.handlers.answer(request, context, self.predict)
-        answer = self.predict(forms.to_serving_json(request))
-        body, kind = forms.accepted(request.accept, answer, JSON)
-        return Reply(body.encode(), kind)
-
-    def rest(self, path: str, request: Request) -> Reply:
-        """TensorFlow Serving's own path. Raises Refused."""
-        match = SERVABLE.match(path)
-        if not match:
-            raise error(404, f"Malformed request: POST {path}")
-        self._check(*match.groups())
-        return Reply(self.predict(request.body.decode()).encode(), JSON)
+            return self.handlers.answer(request.body, context, self.predict)
+        return reply(*forms.accepted(request.accept, self.predict(forms.to_serving_json(request))))
 
     def _check(self, name: str | None, version: str | None, method: str) -> None:
         if method != "predict":
@@ -134,7 +128,7 @@ def _dtype(spec):
     return np.dtype(spec.dtype.as_numpy_dtype)
 
 
-class Response:
+class ServingAnswer:
     """What an output_handler gets: TensorFlow Serving's answer, as `requests` would show it."""
 
     def __init__(self, status_code: int, text: str) -> None:
@@ -147,45 +141,36 @@ class Response:
 
 
 class Handlers:
-    """code/inference.py: `input_handler` and `output_handler`, or `handler`.
+    """`input_handler` and `output_handler` of code/inference.py.
 
     Their Python runs for one request at a time.
     """
 
     def __init__(self, module) -> None:
         self.lock = threading.Lock()
-        self.whole: Any = getattr(module, "handler", None)
         self.before: Any = getattr(module, "input_handler", None)
         self.after: Any = getattr(module, "output_handler", None)
-        if not self.whole and not (self.before and self.after):
+        if not (self.before and self.after):
             raise CannotLoad(
-                "code/inference.py has neither a `handler` nor both an `input_handler` and an "
-                "`output_handler`."
+                "code/inference.py lacks an `input_handler` or an `output_handler`. (A `handler` "
+                "that asks TensorFlow Serving itself works on AWS only.)"
             )
 
-    def answer(self, request: Request, context: Context, predict) -> Reply:
+    def answer(self, body: bytes, context: Context, predict) -> Response:
         """Answer an invocation. predict: TensorFlow Serving, JSON to JSON. Raises Refused."""
         try:
-            body, kind = self._run(request, context, predict)
-            return Reply(body.encode() if isinstance(body, str) else body, kind)
+            with self.lock:
+                prepared = self.before(io.BytesIO(body), context)
+            text = prepared.decode() if isinstance(prepared, bytes) else prepared
+            try:
+                answer = ServingAnswer(200, predict(text))
+            except Refused as refused:  # it is for the output_handler to say what that means
+                answer = ServingAnswer(refused.status, refused.body)
+            with self.lock:
+                return reply(*self.after(answer, context))
         except Exception as problem:
             print(traceback.format_exc(), flush=True)
             raise error(500, str(problem)) from problem
-
-    def _run(self, request: Request, context: Context, predict) -> tuple[bytes | str, str]:
-        data = io.BytesIO(request.body)
-        if self.whole:
-            with self.lock:
-                return self.whole(data, context)
-        with self.lock:
-            prepared = self.before(data, context)
-        text = prepared.decode() if isinstance(prepared, bytes) else prepared
-        try:
-            response = Response(200, predict(text))
-        except Refused as refused:  # it is for the output_handler to say what that means
-            response = Response(refused.status, refused.body)
-        with self.lock:
-            return self.after(response, context)
 
 
 def load_handlers(path: Path) -> Handlers | None:
