@@ -239,11 +239,16 @@ def servers_and_idle_gpus(job: JobConfiguration) -> Cases:
         )
 
 
+def needs_horovod(script: str) -> bool:
+    """Whether a PyTorch script can average by Horovod alone."""
+    return "horovod" in script and "torch.distributed" not in script
+
+
 @rule("strategy", "images")
 def no_horovod(job: JobConfiguration) -> Cases:
     last = facts()["horovod"][job.framework]
     # mpirun starts other scripts as well: Open MPI and mpi4py are in all of these images.
-    torch_alone = job.framework == "pytorch" and job.script and "horovod" not in job.script
+    torch_alone = job.framework == "pytorch" and job.script and not needs_horovod(job.script)
     if "mpi" in job.enabled and job.newer_than(last) and not torch_alone:
         yield (
             f"mpi starts Horovod scripts, and AWS's {job.framework} images have no Horovod after "
@@ -256,8 +261,8 @@ def no_horovod(job: JobConfiguration) -> Cases:
 @rule("strategy", "images")
 def horovod_on_cpus(job: JobConfiguration) -> Cases:
     has_horovod = job.version and not job.newer_than(facts()["horovod"][job.framework])
-    needs_horovod = job.uses("mpi", "pytorch") and "horovod" in job.script
-    if has_horovod and needs_horovod and job.processors[1] == "vCPU":
+    by_horovod = job.uses("mpi", "pytorch") and needs_horovod(job.script)
+    if has_horovod and by_horovod and job.processors[1] == "vCPU":
         yield (
             "AWS's PyTorch images have Horovod in those for GPUs only: `import horovod` would "
             f"fail on {job.instance_type}.",
