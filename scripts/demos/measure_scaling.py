@@ -5,7 +5,7 @@
 SageMaker: entry_point="measure_scaling.py", source_dir="scripts/demos", distribution={"mpi":
 {"enabled": True, "processes_per_host": 2}}; with --library torch, torch_distributed too. Five
 things are measured in rounds, each time in another order. Rank 0 prints a JSON line for the
-configuration, and one for each round, in seconds per step:
+configuration, and one for each round, in seconds per step, the median of its steps:
 
     {"event": "scaling", "library": "torch", "scaling": "strong", "world_size": 2, "instances": 1,
      "global_batch_size": 512, "local_batch_size": 256, "gradient_bytes": 423464, "steps": 4}
@@ -23,6 +23,7 @@ configuration, and one for each round, in seconds per step:
 import argparse
 import random
 import socket
+import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -162,9 +163,12 @@ def rows(values: np.ndarray, count: int) -> np.ndarray:
 def seconds_by_step(library: Library, measurement: str, steps: int) -> list[float]:
     """Measure `steps` steps in a row on this rank; no steps on a rank that has to be silent."""
     step = getattr(library, "step" if measurement == "again" else measurement)
+    trains = measurement != "alone" or library.rank == 0
+    if trains:
+        step()  # not counted: a rank that was silent begins with cold caches
     library.gather(None)  # all begin together
     seconds = []
-    if measurement != "alone" or library.rank == 0:
+    if trains:
         for _ in range(steps):
             began = time.perf_counter()
             step()
@@ -177,13 +181,13 @@ def measure_round(library: Library, steps: int, order: list[str]) -> dict[str, o
     record: dict[str, object] = {}
     for measurement in order:
         by_rank = library.gather(seconds_by_step(library, measurement, steps))
-        means = [round(sum(seconds) / steps, 6) for seconds in by_rank]
+        medians = [round(statistics.median(seconds or [0]), 6) for seconds in by_rank]
         if measurement == "alone":
-            record["alone"] = means[0]
+            record["alone"] = medians[0]
         elif measurement == "compute":
             record["compute"] = [[round(value, 6) for value in seconds] for seconds in by_rank]
         else:
-            record[measurement] = means
+            record[measurement] = medians
     return record
 
 

@@ -122,7 +122,8 @@ class Scaling:
 
 def _round(record: Mapping[str, Any]) -> dict[str, float]:
     compute = np.array(record["compute"])  # by rank and step
-    mean, slowest = float(compute.mean()), float(compute.max(axis=0).mean())
+    mean = float(np.median(compute.mean(axis=0)))
+    slowest = float(np.median(compute.max(axis=0)))
     step = max(record["step"])
     return {
         "alone": record["alone"],

@@ -40,12 +40,17 @@ Key = TypeVar("Key")
 
 
 def in_turns(
-    functions: dict[Key, Callable[[], object]], calls: int, blocks: int, warm_up: int = 1
+    functions: dict[Key, Callable[[], object]],
+    calls: int,
+    blocks: int,
+    warm_up: int = 1,
+    uncounted: int = 0,
 ) -> dict[Key, list[float]]:
     """Seconds of one call of each function, by block, on this rank: A B C, B C A, and so on.
 
     calls: in a block, which all ranks begin together. Each round has an order of its own, random
-    and the same on all ranks. warm_up: calls of each before, not counted.
+    and the same on all ranks. warm_up: calls of each before, not counted. uncounted: calls at the
+    begin of each block, for what is faster after a pause.
     """
     for _ in range(warm_up):
         for function in functions.values():
@@ -55,6 +60,8 @@ def in_turns(
         order = list(functions.items())
         random.Random(block).shuffle(order)
         for key, function in order:
+            for _ in range(uncounted):
+                function()
             dist.barrier()
             began = time.perf_counter()
             for _ in range(calls):
