@@ -80,7 +80,7 @@ def tagged(notebook, tag):
 @lesson
 def test_a_few_exercises_each_with_a_check_and_three_wrong_answers(source):
     expected = [exercise.number for exercise in generate.exercises(source)]
-    assert 2 <= len(expected) <= 5
+    assert 2 <= len(expected) <= 6
     assert numbers(source.stem[:2]) == expected, "checks in notebooks/checks/lesson_NN.py"
     wrong = wrong_answers(source)
     assert sorted(wrong) == expected

@@ -8,7 +8,7 @@ import hooks_on_ranks
 import numpy as np
 import pytest
 
-from workshop.launch.ranks import RankFailed, start_ranks
+from workshop.launch.ranks import start_ranks
 from workshop.measure import all_reduces
 
 RANKS = 6
@@ -265,8 +265,3 @@ def test_hierarchical_needs_gloo(monkeypatch):
 
 
 # The last ones: after a failure the ranks are new.
-
-
-def test_pairs_that_nobody_can_form_are_refused(ranks):
-    with pytest.raises(RankFailed, match="2 pairs: 1 or 3, the ranks of an instance"):
-        ranks.run(on_ranks.seconds, "inter_node", 2, 3)

@@ -25,7 +25,6 @@ ROWS = [
     ),
     Row("no such lesson", "preflight 77 --offline", ("No lesson 77", "05")),
     Row("no lesson at all", "preflight --offline", ("Missing argument 'LESSON'",)),
-    Row("a lesson without a job", "preflight 02 --offline", ("Lesson 02 starts no job",)),
     Row(
         "a parameter without a value",
         "preflight 05 --offline -p epochs",

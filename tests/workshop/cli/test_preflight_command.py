@@ -84,11 +84,13 @@ def test_a_lesson_is_checked_job_by_job(preflight):
     status, output = preflight("05", "--offline")
     assert status == 0, output
     jobs = [line for line in output.splitlines() if line and not line.startswith(" ")]
-    total = re.search(r"All 12 jobs together: at most (\d+\.\d\d) USD\.", jobs.pop())
-    assert total and float(total[1]) == pytest.approx(20 * 1020 / 3600 * 0.204, abs=0.005)
-    once = ["1 x 1", "1 x 2", "2 x 1", "2 x 1 in a VPC", "2 x 1 MultiWorker"]
-    again = [f"{name}, run 2" for name in (*once[:3], "2 x 2", *once[3:])]
-    assert [line.split(":")[0] for line in jobs] == ["horovod", *once, *again]
+    total = re.search(r"All 7 jobs together: at most (\d+\.\d\d) USD\.", jobs.pop())
+    # 13 instances, each for max_run and 120 s more to save.
+    assert total and float(total[1]) == pytest.approx(13 * 1020 / 3600 * 0.204, abs=0.005)
+    measured = ["1 x 2", "2 x 1", "2 x 1 again", "2 x 2 in a VPC"]
+    trained = ["2 x 2", "2 x 1 in a VPC", "2 x 1 MultiWorker"]
+    expected = [*(f"measure {name}" for name in measured), *trained]
+    assert [line.split(":")[0] for line in jobs] == expected
 
 
 def test_the_emulator_can_be_asked(preflight, sagemaker_emulator):

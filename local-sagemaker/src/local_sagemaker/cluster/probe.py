@@ -51,7 +51,7 @@ def namespaces_unavailable_reason() -> str | None:
     if linux.system_command("ip") is None:
         return linux.missing("ip")
     for folder in TEMPORARY:  # an instance has its own, in which this Python is not
-        if any(Path(path).resolve().is_relative_to(folder) for path in (sys.prefix, __file__)):
+        if Path(sys.prefix).resolve().is_relative_to(folder):
             return (
                 f"local-sagemaker is installed in {folder}, and each instance has a {folder} of "
                 "its own; install it in a virtual environment elsewhere"
