@@ -56,12 +56,19 @@ def fails(notebook: nbformat.NotebookNode, folder, message: str, **parameters) -
         lesson_runs.run(folder / "changed.ipynb", folder / "copy.ipynb", **parameters)
 
 
+def without(notebook: nbformat.NotebookNode, first: str, following: str) -> None:
+    """Remove the sections from the title `first` up to the title `following`."""
+    titles = [cell.source.split("\n")[0] for cell in notebook.cells]
+    notebook.cells[titles.index(first) : titles.index(following)] = []
+
+
 @needs_horovod
 def test_lesson_05_notices_ranks_that_do_not_average(own_emulator, scripts, tmp_path):
     script = scripts / "train_tf_horovod.py"
     lines = script.read_text().splitlines()
     script.write_text("\n".join(line for line in lines if "DistributedGradientTape" not in line))
     lesson = changed("05", "source = DEMOS if", f"source = '{scripts}' if TRAIN else DEMOS if")
+    without(lesson, "## The result: four ways, one script", "## What `fit()` sent")
     smaller = lesson_runs.SMALL["05"] | {"epochs": 2}
     fails(lesson, tmp_path, "4 different sets of weights", **smaller)
 
@@ -72,9 +79,7 @@ def test_lesson_03_notices_workers_that_train_alone(own_emulator, scripts, tmp_p
     (scripts / "train_tf_ps.py").write_text(PRETENDS)
     settings = 'session.job_settings("servers")'
     lesson = changed("03", settings, f'({settings} | {{"source_dir": "{scripts}"}})')
-    titles = [cell.source.split("\n")[0] for cell in lesson.cells]
-    first = titles.index("## One process holds the weights")
-    lesson.cells[first : titles.index("## The same in TensorFlow, as a job")] = []
+    without(lesson, "## One process holds the weights", "## The same in TensorFlow, as a job")
     smaller = lesson_runs.SMALL["03"] | {"instance_count": 2}
     fails(lesson, tmp_path, r"know \[5, 5\] of 10 digits", **smaller)
 
