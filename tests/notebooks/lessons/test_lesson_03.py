@@ -51,6 +51,7 @@ def test_the_servers_seconds_grow_with_the_workers(lesson_run):
     assert all(-0.25 < off < 0.6 for off in results["off_bytes"]), results["off_bytes"]
 
 
+@pytest.mark.soak
 def test_the_first_half_trains_on_mnist(tmp_path, monkeypatch, capsys):
     """From its set-up to the first training, on a few images of MNIST's shape: no download."""
     random = np.random.default_rng(0)

@@ -58,7 +58,8 @@ def test_a_step_waits_for_each_request(server, tmp_path):
 
 
 def test_a_record_is_read_as_cifar_10_stores_it(monkeypatch):
-    monkeypatch.syspath_prepend(DEMOS)
+    # Not syspath_prepend: it wants a whole pkg_resources, and the SDK brings one of its own.
+    monkeypatch.setattr(sys, "path", [str(DEMOS), *sys.path])
     import wait_for_data
 
     pixels, labels = wait_for_data.parse(RECORDS.tobytes())
