@@ -38,7 +38,6 @@ ADDITIONS = 20  # in a row: the ranks do not begin to the microsecond
 def arguments() -> argparse.Namespace:
     """Read the flags; lists are written with commas."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
-    # "gloo again": the same a second time, as a measure of the noise.
     every = "gloo,ring,interleaved_ring,hierarchical"
     add_flag(parser, "--algorithms", type=list_of(_algorithm, "names"), default=every)
     sizes, count = list_of(_size, "sizes"), number(int, 1)
@@ -79,11 +78,6 @@ def measure_links(args: argparse.Namespace) -> None:
         say(event="link", tier=tier, pairs=pairs, bytes=n_bytes, seconds=seconds)
 
 
-def calls_for(n_bytes: int, calls: int) -> int:
-    """How many calls a block has: a short one is over sooner than the ranks can begin together."""
-    return max(calls, tiers.CALLS_OF_SHORT) if n_bytes < tiers.SHORT else calls
-
-
 def measure_adding(args: argparse.Namespace) -> None:
     """Print a line: how long adding takes while all ranks add."""
     sums, arrived = torch.zeros(2, ADDED // 4)
@@ -94,7 +88,7 @@ def measure_adding(args: argparse.Namespace) -> None:
 def measure_all_reduces(args: argparse.Namespace) -> None:
     """Print a line for each size and algorithm; algorithms alternate, block by block."""
     for n_bytes in args.bytes:
-        calls = calls_for(n_bytes, args.calls)
+        calls = tiers.calls_for(n_bytes, args.calls)
         by_algorithm = timing.interleaved_seconds(args.algorithms, n_bytes, calls, args.blocks)
         for algorithm, seconds in by_algorithm.items():
             slowest = tiers.slowest(seconds)

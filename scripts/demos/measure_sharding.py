@@ -25,12 +25,12 @@ as all ranks have them together. seconds: of each step, on the slowest rank, whi
 
 import argparse
 import gc
-import hashlib
+import itertools
 import socket
-import time
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -39,10 +39,11 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
+from collectives import tiers, timing
 from common.arguments import add_flag, number
 from common.errors import ScriptError, run_main
-from common.ranks_torch import cleanup, init_distributed
-from common.report import emit
+from common.ranks_torch import all_reduce_mean, cleanup, init_distributed
+from common.report import emit, weights_hash
 from sharding import gpt
 from sharding.memory import TensorWatch, storage_bytes
 from sharding.zero1 import Zero1
@@ -99,22 +100,16 @@ def measure(way: str, args: argparse.Namespace, text, characters: int, ranks_her
         loss = train_step(parallel, optimizer, text, args, WARM_UP)
     release_sent_tensors(groups)
     tensors = held_tensors(model, optimizer) | {"held": watch.held_bytes(), "peak": watch.peak}
-    seconds = []
-    for step in range(WARM_UP + 1, WARM_UP + 1 + args.steps):
-        dist.barrier()
-        began = time.perf_counter()
-        train_step(parallel, optimizer, text, args, step)
-        seconds.append(time.perf_counter() - began)
-    slowest = torch.tensor(seconds, dtype=torch.float64)
-    dist.all_reduce(slowest, dist.ReduceOp.MAX)
-    dist.all_reduce(loss)
+    numbers = itertools.count(WARM_UP + 1)
+    timed = {way: lambda: train_step(parallel, optimizer, text, args, next(numbers))}
+    seconds = timing.in_turns(timed, 1, args.steps, warm_up=0)[way]
     return {
         "model_bytes": sum(4 * parameter.numel() for parameter in model.parameters()),
         **tensors,
         "sent": dict(watch.sent),
-        "seconds": [round(value, 6) for value in slowest.tolist()],
-        "loss": round(loss.item() / dist.get_world_size(), 6),
-        "weights_sha256": weights_sha256(model),
+        "seconds": [round(value, 6) for value in tiers.slowest(seconds)],
+        "loss": round(all_reduce_mean(loss.item()), 6),
+        "weights_sha256": weights_hash(whole_weights(model)),
     }
 
 
@@ -140,13 +135,10 @@ def held_tensors(model: nn.Module, optimizer) -> dict[str, int]:
     }
 
 
-def weights_sha256(model: nn.Module) -> str:
-    """Return the hash of the whole weights. Every rank must call it: shards are put together."""
-    digest = hashlib.sha256()
-    for parameter in model.parameters():
-        whole = parameter.full_tensor() if isinstance(parameter, DTensor) else parameter
-        digest.update(whole.detach().contiguous().numpy().tobytes())
-    return digest.hexdigest()
+def whole_weights(model: nn.Module) -> list[np.ndarray]:
+    """Return the weights, whole. Every rank must call it: shards are put together."""
+    parameters = (p.full_tensor() if isinstance(p, DTensor) else p for p in model.parameters())
+    return [parameter.detach().numpy() for parameter in parameters]
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ import torch.distributed as dist
 from torch.nn.functional import cross_entropy
 
 from collectives import tiers, timing
-from common.arguments import add_flag, number
+from common.arguments import add_flag, list_of, number
 from common.data import CLASSES
 from common.errors import run_main
 from common.hooks_torch import NAMES, parallel, register
@@ -42,9 +42,10 @@ def arguments() -> argparse.Namespace:
     """Read the flags; lists are written with commas."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     count = number(int, 1)
-    add_flag(parser, "--hidden-units", type=_counts, default=[512, 4096], help="of each model")
-    add_flag(parser, "--images", type=_counts, default=[64], help="of each rank's batch")
-    add_flag(parser, "--all-reduce", type=_hooks, default=["default"], help="of several ranks")
+    counts, hooks = list_of(count, "counts"), list_of(_hook, "names")
+    add_flag(parser, "--hidden-units", type=counts, default=[512, 4096], help="of each model")
+    add_flag(parser, "--images", type=counts, default=[64], help="of each rank's batch")
+    add_flag(parser, "--all-reduce", type=hooks, default=["default"], help="of several ranks")
     add_flag(parser, "--blocks", type=count, default=5, help="measurements of each")
     add_flag(parser, "--steps", type=count, default=3, help="in a row in each of them")
     parser.add_argument("--model_dir", help="accepted because the SDK's estimator always sends it")
@@ -60,7 +61,7 @@ def main() -> None:
     cases = list(itertools.product(args.hidden_units, args.images, args.all_reduce))
     steps = {case: Step(*case) for case in cases}
     warm_up = max(args.steps, POWERSGD_START + 1)
-    seconds = timing.in_turns(dict(steps), args.steps, args.blocks, warm_up=warm_up)
+    seconds = timing.in_turns(steps, args.steps, args.blocks, warm_up=warm_up)
     for case, step in steps.items():
         slowest = [round(value, 6) for value in tiers.slowest(seconds[case])]
         units, images, all_reduce = case
@@ -101,25 +102,14 @@ def under_ddp(model: torch.nn.Module, all_reduce: str) -> torch.nn.Module:
     # Of gloo's two threads each bucket's PowerSGD hook keeps one, waiting for an all-reduce that
     # needs the other: two buckets at a time wait for ever. So all gradients go into one.
     ddp_model = parallel(model, 1e6 if all_reduce == "powersgd" else None)
-    hook = all_reduce.removesuffix(" again")
-    options = {"all_reduce": hook, "powersgd_rank": 2, "powersgd_start": POWERSGD_START}
-    register(ddp_model, argparse.Namespace(**options))
+    register(ddp_model, all_reduce.removesuffix(" again"), powersgd_start=POWERSGD_START)
     return ddp_model
 
 
-def _hooks(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",")]
-    if unknown := set(names) - set(ALL_REDUCES):
-        known = ", ".join(ALL_REDUCES)
-        raise argparse.ArgumentTypeError(f"no {', '.join(unknown)}; there are {known}")
-    return names
-
-
-def _counts(text: str) -> list[int]:
-    return [number(int, 1)(word.strip()) for word in text.split(",")]
-
-
-_counts.__name__ = "counts"  # argparse says "invalid counts value"
+def _hook(name: str) -> str:
+    if name not in ALL_REDUCES:
+        raise argparse.ArgumentTypeError(f"no {name}; there are {', '.join(ALL_REDUCES)}")
+    return name
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
 from collectives import tiers, timing
-from common.arguments import add_flag, number
+from common.arguments import add_flag, list_of, number
 from common.errors import run_main
 from common.hooks_torch import parallel
 from common.ranks_torch import cleanup, init_distributed
@@ -56,8 +56,9 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     add_flag(parser, "--local-batch-size", type=number(int, 1), default=32, help="images a rank")
     add_flag(parser, "--blocks", type=number(int, 1), default=5, help="steps of each setting")
+    sizes = list_of(number(float, 0), "sizes")
     explained = "further limits of a bucket, MiB, with commas"
-    parser.add_argument("--bucket-megabytes", type=_sizes, default=[], help=explained)
+    parser.add_argument("--bucket-megabytes", type=sizes, default=[], help=explained)
     parser.add_argument("--model_dir", help="accepted because the SDK's estimator always sends it")
     return parser.parse_args()
 
@@ -146,13 +147,6 @@ def show_buckets(model: DistributedDataParallel, step: Callable) -> None:
 
     model.register_comm_hook(dist.group.WORLD, hook)
     step()
-
-
-def _sizes(text: str) -> list[float]:
-    return [number(float, 0)(word.strip()) for word in text.split(",")]
-
-
-_sizes.__name__ = "sizes"  # argparse says "invalid sizes value"
 
 
 if __name__ == "__main__":

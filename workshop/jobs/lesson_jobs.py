@@ -269,7 +269,7 @@ def _lesson_06(lesson) -> Iterator[LessonJob]:
                 "steps": 2,
                 "rounds": lesson.rounds,
             },
-            channels={name: {"folder": f"digits-28/{name}"} for name in ("training", "test")},
+            channels=_channels("digits-28"),
             **common,
             **_mpi(1),
             **_links("wide"),

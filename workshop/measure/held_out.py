@@ -96,7 +96,7 @@ def all_reduces(jobs: Sequence[Mapping]) -> pd.DataFrame:
                 continue
             measured = min(event["seconds"])
             predicted = estimated_seconds(event["algorithm"], event["bytes"], links=tiers, **where)
-            about = {"mbit": job["mbit"], "latency_ms": job["latency_ms"], **where}
+            about = {name: job[name] for name in KEYS}
             about |= {"algorithm": event["algorithm"], "bytes": event["bytes"]}
             rows.append(about | {"measured": measured, "predicted": predicted})
     return _with_errors(rows)
@@ -116,7 +116,7 @@ def steps(jobs: Sequence[Mapping], alone: Sequence[Mapping], cores: float) -> pd
         for event in job["events"]:
             if event["event"] != "steps":
                 continue
-            about = {"mbit": job["mbit"], "latency_ms": job["latency_ms"], **where}
+            about = {name: job[name] for name in KEYS}
             about |= {"algorithm": "a DDP step", "bytes": event["gradient_bytes"]}
             inputs = (compute, event["images"], event["gradient_bytes"], "gloo", tiers)
             predicted = step_seconds(*inputs, **where, overlap=compute.behind, cores=cores)

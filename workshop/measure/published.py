@@ -24,11 +24,11 @@ from typing import Any
 
 import pandas as pd
 
+from workshop.measure.scaling import BACKWARD
 from workshop.paths import RECORDED
 
 PUBLISHED = RECORDED / "published_scalings.toml"
 ALGORITHMS = ("ring", "tree")
-BACKWARD = 2 / 3  # of a step's computing: what all-reduces of buckets can hide behind
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+BACKWARD = 2 / 3  # of a step's computing: it has about twice the operations of forward
 PARTS = ("compute", "wait", "exposed communication")
 
 
@@ -112,7 +113,7 @@ class Scaling:
         return medians.set_axis(list(PARTS))
 
     def record(self) -> dict[str, Any]:
-        """What `workshop.save_results(scaling={name: ...})` keeps of it, for the README's map."""
+        """What `workshop.save_results(scaling={name: ...})` keeps of it."""
         return {
             "world_size": self.world_size,
             **{name: vars(getattr(self, name)) for name in ("speed_up", "ceiling", "share", "r")},

@@ -30,8 +30,7 @@ def message_seconds(sizes: list[int], calls: int, blocks: int) -> dict[Key, list
     Args:
         sizes: bytes of a message.
         calls, blocks: how many all-gathers of such messages a block has at least, and how many
-            blocks there are. Short messages get more calls: they are over sooner than the ranks
-            can begin together.
+            blocks there are. Short messages get more calls.
 
     Returns a list for each (tier, pairs, bytes), all measured in rounds. tier: "intra_node": among
     the ranks of each instance. "inter_node": among those that have the same local_rank, one on
@@ -46,13 +45,18 @@ def message_seconds(sizes: list[int], calls: int, blocks: int) -> dict[Key, list
     functions, per_call = {}, {}
     for key in [(tier, pairs, size) for tier in TIERS for pairs in _pairs(tier) for size in sizes]:
         function, steps = _passes(*key)
-        repeats = max(calls, CALLS_OF_SHORT if key[-1] < SHORT else 1)
+        repeats = calls_for(key[-1], calls)
         functions[key] = _repeated(function, repeats)
         per_call[key] = repeats * steps
     seconds = in_turns(functions, 1, blocks, uncounted=1)
     return {
         key: [value / per_call[key] for value in slowest(values)] for key, values in seconds.items()
     }
+
+
+def calls_for(n_bytes: int, calls: int) -> int:
+    """How many calls a block has: a short one is over sooner than the ranks can begin together."""
+    return max(calls, CALLS_OF_SHORT) if n_bytes < SHORT else calls
 
 
 def card_bytes(algorithm: str, n_bytes: int) -> list[tuple[int, int]] | None:

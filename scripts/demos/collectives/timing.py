@@ -8,7 +8,7 @@ block: a machine that is busy for a while is then busy for all of them.
 import importlib
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import TypeVar
 
@@ -40,7 +40,7 @@ Key = TypeVar("Key")
 
 
 def in_turns(
-    functions: dict[Key, Callable[[], object]],
+    functions: Mapping[Key, Callable[[], object]],
     calls: int,
     blocks: int,
     warm_up: int = 1,

@@ -4,7 +4,6 @@ DDP collects gradients in buckets. As soon as a bucket is full, while backward()
 others, it gives it to its hook, which returns a Future of the bucket averaged over all ranks.
 """
 
-import argparse
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
@@ -13,73 +12,44 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_
 from torch.nn.parallel import DistributedDataParallel
 
 from collectives import hierarchical
-from common.arguments import add_flag, number
 from common.errors import ScriptError
 
 NAMES = ("default", "hierarchical", "fp16", "powersgd")
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add --all-reduce, --bucket-megabytes and PowerSGD's two dials to an argument parser."""
-    add_flag(
-        parser,
-        "--all-reduce",
-        choices=NAMES,
-        default="default",
-        help="how gradients are added up over the ranks",
-    )
-    add_flag(
-        parser,
-        "--bucket-megabytes",
-        type=number(float, 0),
-        default=0,
-        help="DDP sends gradients together once it has so many (MiB); 0: DDP's own limits, "
-        "25 and for the first bucket 1 (powersgd: one bucket, always)",
-    )
-    add_flag(
-        parser,
-        "--powersgd-rank",
-        type=number(int, 1),
-        default=2,
-        help="width of the thin matrices: the larger, the more exact, and the more bytes",
-    )
-    add_flag(
-        parser,
-        "--powersgd-start",
-        type=number(int, 2),
-        default=10,
-        help="PowerSGD leaves so many first steps as they are",
-    )
+def register(
+    ddp_model: DistributedDataParallel,
+    all_reduce: str,
+    powersgd_rank: int = 2,
+    powersgd_start: int = 10,
+) -> None:
+    """Let `ddp_model` average its gradients in one of these ways. Call it before the first step.
 
-
-def register(ddp_model: DistributedDataParallel, args: argparse.Namespace) -> None:
-    """Let `ddp_model` average its gradients as the flags say. Call it before the first step.
-
-    args.all_reduce is one of NAMES:
+    all_reduce is one of NAMES:
         default: the backend's own all-reduce.
         hierarchical: collectives/hierarchical.py, for parameters on the CPU and the backend gloo.
         fp16: the backend's own, in 16 bits. Small gradients become 0, large ones infinite.
         powersgd: the backend's own; each large weight's gradient travels as two thin matrices
-            of width args.powersgd_rank, after args.powersgd_start steps as they are. On gloo
+            of width powersgd_rank, after powersgd_start steps as they are. On gloo
             `ddp_model` must have a single bucket: two at a time would wait for ever.
 
     Raises ScriptError where the backend cannot do it.
     """
     group, backend = ddp_model.process_group, dist.get_backend()
-    if args.all_reduce == "hierarchical":
+    if all_reduce == "hierarchical":
         if backend != "gloo":
             raise ScriptError(
                 "--all-reduce hierarchical sends tensors of the CPU, and here the backend is "
                 f"{backend}: take --all-reduce default"
             )
         ddp_model.register_comm_hook(TwoTier(group), averaged)
-    elif args.all_reduce == "fp16":
+    elif all_reduce == "fp16":
         ddp_model.register_comm_hook(group, default_hooks.fp16_compress_hook)
-    elif args.all_reduce == "powersgd":
+    elif all_reduce == "powersgd":
         state = powerSGD_hook.PowerSGDState(
             group,
-            matrix_approximation_rank=args.powersgd_rank,
-            start_powerSGD_iter=args.powersgd_start,
+            matrix_approximation_rank=powersgd_rank,
+            start_powerSGD_iter=powersgd_start,
         )
         ddp_model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
 

@@ -3,13 +3,13 @@
 from unittest import mock
 
 
-def gradients(flags, steps, per_instance):
-    """Gradients after each step, as one vector a step. flags: of the command line."""
+def gradients(settings, steps, per_instance):
+    """Gradients after each step, as one vector a step. settings: of `parallel` and `register`."""
     import torch
     from collectives_on_ranks import placed
     from torch.nn.functional import cross_entropy
 
-    model, optimizer = _ddp(flags)
+    model, optimizer = _ddp(settings)
     generator = torch.Generator().manual_seed(torch.distributed.get_rank())
     gradients_of = []
     with placed(per_instance):
@@ -29,32 +29,29 @@ def bytes_of_buckets(per_instance):
     """Bytes of each bucket that the hierarchical hook was given in two steps, in order."""
     from common.hooks_torch import TwoTier
 
-    flags = ["--all-reduce", "hierarchical", "--bucket-megabytes", "0.01"]
+    settings = {"all_reduce": "hierarchical", "bucket_megabytes": 0.01}
     with mock.patch.object(TwoTier, "average", autospec=True, side_effect=TwoTier.average) as seen:
-        gradients(flags, 2, per_instance)
+        gradients(settings, 2, per_instance)
     return [values.nbytes for _, values in (call.args for call in seen.mock_calls)]
 
 
-def refused(flags, per_instance):
+def refused(settings, per_instance):
     """What backward() says where the all-reduce fails."""
     try:
-        gradients(flags, 1, per_instance)
+        gradients(settings, 1, per_instance)
     except Exception as error:
         return str(error)
 
 
-def _ddp(flags):
-    """A model that every rank has alike, wrapped, with the hook of the flags; its optimizer."""
+def _ddp(settings):
+    """A model that every rank has alike, wrapped, with the hook of the settings; its optimizer."""
     import torch
-    from common.arguments import parser_for
-    from common.hooks_torch import add_flags, parallel, register
+    from common.hooks_torch import parallel, register
     from common.model_torch import Classifier
 
-    parser = parser_for("x.py", "What it does.\n")
-    add_flags(parser)
-    args = parser.parse_args(flags)
+    options = {"all_reduce": "default", "bucket_megabytes": None} | settings
     torch.manual_seed(0)
     model = Classifier((8, 8, 1), hidden_units=256)
-    wrapped = parallel(model, args.bucket_megabytes or None)
-    register(wrapped, args)
+    wrapped = parallel(model, options.pop("bucket_megabytes"))
+    register(wrapped, **options)
     return wrapped, torch.optim.SGD(model.parameters(), 0.05)

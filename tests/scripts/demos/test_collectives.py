@@ -203,9 +203,9 @@ def default(ranks):
     return gradients(ranks)
 
 
-def gradients(ranks, *flags, per_instance=2):
+def gradients(ranks, per_instance=2, **settings):
     """Those of three steps, which every rank must have alike."""
-    by_rank = ranks.run(hooks_on_ranks.gradients, list(flags), 3, per_instance)
+    by_rank = ranks.run(hooks_on_ranks.gradients, settings, 3, per_instance)
     for other in by_rank[1:]:
         assert all(a.tobytes() == b.tobytes() for a, b in zip(by_rank[0], other, strict=True))
     return by_rank[0]
@@ -217,12 +217,12 @@ def off(results, default):
     return [float(np.abs(a - b).max() / np.abs(b).max()) for a, b in steps]
 
 
-@pytest.mark.parametrize(("per_instance", "megabytes"), [(1, "25"), (3, "25"), (2, "0.01")])
+@pytest.mark.parametrize(("per_instance", "megabytes"), [(1, 25), (3, 25), (2, 0.01)])
 def test_the_hierarchical_hook_is_the_default_but_for_rounding(
     ranks, default, per_instance, megabytes
 ):
-    flags = ["--all-reduce", "hierarchical", "--bucket-megabytes", megabytes]
-    assert max(off(gradients(ranks, *flags, per_instance=per_instance), default)) < 1e-5
+    settings = {"all_reduce": "hierarchical", "bucket_megabytes": megabytes}
+    assert max(off(gradients(ranks, per_instance, **settings), default)) < 1e-5
 
 
 def test_small_buckets_are_several(ranks):
@@ -232,12 +232,11 @@ def test_small_buckets_are_several(ranks):
 
 
 def test_sixteen_bits_are_close(ranks, default):
-    assert 1e-6 < max(off(gradients(ranks, "--all-reduce", "fp16"), default)) < 1e-2
+    assert 1e-6 < max(off(gradients(ranks, all_reduce="fp16"), default)) < 1e-2
 
 
 def test_powersgd_is_exact_before_its_start_and_near_after(ranks, default):
-    flags = ["--all-reduce", "powersgd", "--powersgd-start", "2", "--powersgd-rank", "4"]
-    results = gradients(ranks, *flags)
+    results = gradients(ranks, all_reduce="powersgd", powersgd_start=2, powersgd_rank=4)
     exact, also_exact, compressed = off(results, default)
     assert max(exact, also_exact) < 1e-5
     assert 1e-3 < compressed < 1.0
@@ -247,7 +246,7 @@ def test_powersgd_is_exact_before_its_start_and_near_after(ranks, default):
 
 
 def test_a_failing_all_reduce_ends_backward_with_its_reason(ranks):
-    errors = ranks.run(hooks_on_ranks.refused, ["--all-reduce", "hierarchical"], 4, timeout=30)
+    errors = ranks.run(hooks_on_ranks.refused, {"all_reduce": "hierarchical"}, 4, timeout=30)
     assert all("The instances have 4, 2 ranks" in error for error in errors)
 
 
@@ -261,7 +260,7 @@ def test_hierarchical_needs_gloo(monkeypatch):
     monkeypatch.setattr(dist, "get_backend", lambda: "nccl")
     model = argparse.Namespace(process_group=None)
     with pytest.raises(ScriptError, match="here the backend is nccl"):
-        register(model, argparse.Namespace(all_reduce="hierarchical"))
+        register(model, "hierarchical")
 
 
 # The last ones: after a failure the ranks are new.

@@ -8,6 +8,7 @@ from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 
 from workshop.account import stacks
+from workshop.jobs import lesson_jobs
 
 
 @pytest.fixture
@@ -115,3 +116,9 @@ def test_a_network_is_looked_for_where_it_should_be(preflight, session):
     given = [f"-p{name}=[{made.outputs[output]}]" for name, output in gone.items()]
     status, output = preflight(*once, *given)
     assert status == 2 and "NO  network" in output and "does not exist" in output
+
+
+def test_a_lesson_without_a_job(preflight, monkeypatch):
+    monkeypatch.delitem(lesson_jobs.JOBS, "02")
+    status, output = preflight("02", "--offline")
+    assert status == 2 and "Lesson 02 starts no job" in output
