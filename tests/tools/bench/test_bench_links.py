@@ -27,7 +27,7 @@ class Jobs:
         lines.append(line("placement", **place))
         for tier, alpha, rate in [("intra_node", 1e-4, 8e9), ("inter_node", 1e-3, 200e6)]:
             for pairs in (1, 4):
-                for size in (8, 2**16, 2**20):
+                for size in (2**17, 2**18, 2**20):
                     seconds = [alpha + pairs * 8 * size / rate] * 3
                     lines.append(line("link", tier=tier, pairs=pairs, bytes=size, seconds=seconds))
         for algorithm, seconds in [("gloo", 0.3), ("hierarchical", 0.2)]:
