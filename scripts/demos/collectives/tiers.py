@@ -18,8 +18,8 @@ from collectives.timing import algorithm_of, in_turns
 TIERS = ("intra_node", "inter_node")
 NETWORK_CARDS = Path("/proc/net/dev")  # Linux: bytes and packets of each card, see proc(5)
 
-BLOCK_BYTES = 2**21  # that a block passes at least
-MOST_CALLS = 20  # in a block, for that
+MIN_BLOCK_BYTES = 2**20
+MAX_CALLS = 20  # in a block, to reach that
 
 Key = tuple[str, int, int]  # tier, pairs, bytes of a message
 
@@ -56,7 +56,7 @@ def message_seconds(sizes: list[int], calls: int, blocks: int) -> dict[Key, list
 
 def calls_for(n_bytes: int, calls: int) -> int:
     """How many calls a block has: a short one is over sooner than the ranks can begin together."""
-    return max(calls, min(MOST_CALLS, BLOCK_BYTES // n_bytes))
+    return max(calls, min(MAX_CALLS, MIN_BLOCK_BYTES // n_bytes))
 
 
 def card_bytes(algorithm: str, n_bytes: int) -> list[tuple[int, int]] | None:
