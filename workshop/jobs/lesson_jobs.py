@@ -385,6 +385,24 @@ def _lesson_10(lesson) -> Iterator[LessonJob]:
     yield LessonJob("interrupted", "train_torch.py", 1, label="spot", spot=True, **common)
 
 
+def _lesson_11(lesson) -> Iterator[LessonJob]:
+    settings = PYTORCH | {"version": "2.8.0"}  # fully_shard needs 2.6
+    yield LessonJob(
+        "sharding",
+        "demos/measure_sharding.py",
+        2,
+        lesson.instance_type,
+        hyperparameters={
+            "ways": "ddp,zero1,zero2,zero3,hsdp",
+            "width": lesson.width,
+            "rounds": lesson.rounds,
+        },
+        **_mpi(lesson.processes_per_host),
+        **_links(lesson.link),
+        **settings,
+    )
+
+
 def _lesson_99(lesson) -> Iterator[LessonJob]:
     settings: Settings = {"hyperparameters": {"epochs": 1}, "channels": DIGITS}
     yield LessonJob("last", "train_torch.py", 1, **settings, **PYTORCH)
@@ -402,5 +420,6 @@ JOBS = {  # lesson -> its jobs, from its parameters
     "08": _lesson_08,
     "09": _lesson_09,
     "10": _lesson_10,
+    "11": _lesson_11,
     "99": _lesson_99,
 }

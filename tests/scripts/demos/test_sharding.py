@@ -11,7 +11,7 @@ SMALL = 4096  # bytes: padding of parts, steps that the optimizer counts, a loss
 
 @pytest.fixture(scope="module")
 def records():
-    flags = ["--ways", ",".join(WAYS), "--width", "64", "--blocks", "2", "--steps", "1"]
+    flags = ["--ways", ",".join(WAYS), "--width", "64", "--blocks", "2", "--rounds", "1"]
     command = [*mpirun(2), DEMOS / "measure_sharding.py", *flags]
     done = finish(command, check=True, timeout=240, env=dict(os.environ))
     return {record["way"]: record for record in done.events("sharding")}
