@@ -50,4 +50,4 @@ def test_zero3_sends_three_models_where_the_others_send_two(records):
 
 def test_an_unknown_way_is_refused(run):
     done = run(*mpirun(1), DEMOS / "measure_sharding.py", "--ways", "zero4", check=False)
-    assert done.code == 1 and "there is no 'zero4'" in done.stderr
+    assert done.code == 2 and "there is no 'zero4'" in done.stderr
