@@ -392,7 +392,7 @@ for name, scaling in workloads.items():
         {"lowest": step * scaling.noise.low, "highest": step * scaling.noise.high}, [name]
     )
     title = f"Computing takes {parts['compute'] / parts.sum():.0%} of a step (measured)"
-    plots.step_bars(pd.DataFrame({name: parts}).T, title, aa)
+    plots.stacked_bars(pd.DataFrame({name: parts}).T, title, spread=aa)
 table(workloads)
 
 # %%

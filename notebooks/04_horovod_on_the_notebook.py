@@ -111,7 +111,7 @@ ms = 1000 * large.rounds[["alone", "step"]]
 ms.columns = bars.index
 whiskers = interleaved.summary(ms)
 title = f"Two ranks are {large.speed_up.median:.2g} times as fast as one process"
-plots.step_bars(bars, title, whiskers)
+plots.stacked_bars(bars, title, spread=whiskers)
 
 # %%
 print(f"One process: {alone:.0f} ms. Two ranks are {large.speed_up.text} times as fast,")

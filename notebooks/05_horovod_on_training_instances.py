@@ -265,7 +265,7 @@ ups = [scalings[name].speed_up.median for name in two]
 title = (
     f"{n} ranks, {len(two)} jobs and launchers: {min(ups):.2g} to {max(ups):.2g} times one process"
 )
-plots.step_bars(bars, title, interleaved.summary(ms))
+plots.stacked_bars(bars, title, spread=interleaved.summary(ms))
 guess.compare(two=scalings[f"{n} x 1"].speed_up.median, all_ranks=scalings[in_vpc].speed_up.median)
 
 # %% [markdown]

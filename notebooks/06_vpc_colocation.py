@@ -251,7 +251,7 @@ parts = parts.clip(lower=0).set_axis(["compute", "wait", "exposed communication"
 title = f"Exposed communication: {parts.iloc[0, 2]:.0f} ms of a step without a limit"
 if len(parts) > 1:
     title += f", {parts.iloc[-1, 2]:.0f} ms at {names[-1]}"
-plots.step_bars(parts.set_axis(names), title)
+plots.stacked_bars(parts.set_axis(names), title)
 
 # %% jupyter={"source_hidden": true}
 dots = sweep.assign(r=sweep["exchange"] / sweep["compute"], share=sweep["compute"] / sweep["step"])

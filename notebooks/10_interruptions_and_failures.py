@@ -577,4 +577,5 @@ workshop.quiz("10")
 #
 # ## Next
 #
-# [99 · Clean up](99_clean_up.ipynb): delete what is left, and prove it.
+# [11 · What each rank must hold](11_what_each_rank_must_hold.ipynb): when a model is too large for
+# one GPU.

@@ -52,11 +52,11 @@ class LessonJob:
     """A job of a lesson.
 
     name: for display. script: of scripts/train, or "demos/NAME.py". framework: "tensorflow" or
-    "pytorch", of this version. max_run: seconds after which SageMaker ends it. label: what the
-    lesson gives to session.job_settings, with `spot`; the name if empty. channels: name -> folder
-    below data/ in the seat's bucket, and what TrainingInput takes. in_vpc: the estimator gets
-    subnets and security_group_ids, too. names_image: it gets the image_uri of the version in place
-    of the version. The others are the estimator's arguments of these names.
+    "pytorch", of this version, for this py_version. max_run: seconds after which SageMaker ends it.
+    label: what the lesson gives to session.job_settings, with `spot`; the name if empty. channels:
+    name -> folder below data/ in the seat's bucket, and what TrainingInput takes. in_vpc: the
+    estimator gets subnets and security_group_ids, too. names_image: it gets the image_uri of the
+    version in place of the version. The others are the estimator's arguments of these names.
     """
 
     name: str
@@ -75,6 +75,7 @@ class LessonJob:
     spot: bool = False
     in_vpc: bool = False
     names_image: bool = False
+    py_version: str = "py310"
 
 
 def lesson_jobs(lesson: str, values: Mapping[str, Any] | None = None) -> list[LessonJob]:
@@ -385,6 +386,24 @@ def _lesson_10(lesson) -> Iterator[LessonJob]:
     yield LessonJob("interrupted", "train_torch.py", 1, label="spot", spot=True, **common)
 
 
+def _lesson_11(lesson) -> Iterator[LessonJob]:
+    settings = PYTORCH | {"version": "2.8.0", "py_version": "py312"}  # fully_shard needs 2.6
+    yield LessonJob(
+        "sharding",
+        "demos/measure_sharding.py",
+        2,
+        lesson.instance_type,
+        hyperparameters={
+            "ways": "ddp,zero1,zero2,zero3,hsdp",
+            "width": lesson.width,
+            "rounds": lesson.rounds,
+        },
+        **_mpi(lesson.processes_per_host),
+        **_links(lesson.link),
+        **settings,
+    )
+
+
 def _lesson_99(lesson) -> Iterator[LessonJob]:
     settings: Settings = {"hyperparameters": {"epochs": 1}, "channels": DIGITS}
     yield LessonJob("last", "train_torch.py", 1, **settings, **PYTORCH)
@@ -402,5 +421,6 @@ JOBS = {  # lesson -> its jobs, from its parameters
     "08": _lesson_08,
     "09": _lesson_09,
     "10": _lesson_10,
+    "11": _lesson_11,
     "99": _lesson_99,
 }

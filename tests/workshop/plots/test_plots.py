@@ -213,13 +213,13 @@ def test_a_logarithmic_axis_is_labelled_in_one_way(shown, top, labels):
     assert labels <= between and bool(labels) == bool(between)
 
 
-def test_step_bars_put_the_parts_of_a_step_after_each_other(shown):
+def test_stacked_bars_put_the_parts_of_a_step_after_each_other(shown):
     steps = pd.DataFrame(
         {"compute": [100.0, 2], "wait": [3.0, 1], "exposed communication": [4.0, 3]},
         ["28 x 28", "8 x 8"],
     )
     spread = pd.DataFrame({"lowest": [100, 5], "highest": [120, 9]}, steps.index)
-    plots.step_bars(steps, "Most of a step computes", spread)
+    plots.stacked_bars(steps, "Most of a step computes", spread=spread)
     (axes,) = shown
     bars = [(bar.get_x(), bar.get_width()) for bar in axes.patches]
     assert bars == [(0, 100), (0, 2), (100, 3), (2, 1), (103, 4), (3, 3)]
