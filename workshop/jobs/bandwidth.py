@@ -19,10 +19,8 @@ __all__ = ["mbit", "network_performance", "unlimited_reason"]
 
 def mbit(between: str) -> float:
     """The rate of "200mbit" in Mbit/s; infinity for "wide". Raises ValueError for anything else."""
-    rate = local_sagemaker.parse_bandwidth(between)
-    if rate == "by-type":
-        raise ValueError(f"'{between}' is another rate for each type: ask network_performance.")
-    return float("inf") if rate == "wide" else rate.rate / 1e6
+    limit = local_sagemaker.parse_bandwidth(between)
+    return limit.rate / 1e6 if limit else float("inf")
 
 
 def unlimited_reason(session: Session, latency: bool = False) -> str | None:

@@ -1,4 +1,4 @@
-"""The command `local-sagemaker`: start, stop, point a shell at it, set the bandwidth, interrupt."""
+"""The command `local-sagemaker`: start, stop, point a shell at it, interrupt a spot job."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ import click
 from botocore.exceptions import BotoCoreError, ClientError
 
 from local_sagemaker import daemon
-from local_sagemaker.cluster import probe
-from local_sagemaker.cluster.bandwidth import BY_TYPE, UNLIMITED, Bandwidth, parse
 from local_sagemaker.cluster.spec import MAX_INSTANCES, PROCESSES
-from local_sagemaker.training import instance_types, job_bandwidth, spot
+from local_sagemaker.training import spot
 from local_sagemaker.training.job_record import FINAL
 
 POLL_SECONDS = 0.5
@@ -143,7 +141,6 @@ def status() -> None:
     click.echo(f"address    {emulator.url}")
     click.echo(f"process    {emulator.pid}, up for {minutes:.0f} min")
     click.echo(f"instances  {emulator.isolation}: {emulator.why}")
-    click.echo(f"links      {job_bandwidth.read_setting(state)}")
     click.echo(f"state      {state}")
     click.echo(f"log        {state / 'emulator.log'}")
 
@@ -160,90 +157,6 @@ def env() -> None:
     lines += [f"unset {name}" for name in daemon.conflicting_variables(os.environ)]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
     click.echo("\n".join(lines), color=True)  # otherwise click removes escape sequences from paths
-
-
-@main.command()
-@click.option("--between", metavar="RATE", help="For every job, such as 200mbit.")
-@click.option("--latency", metavar="TIME", help="One way, such as 1ms; with --between.")
-@click.option(
-    "--by-type", is_flag=True, help="What AWS gives each job's instance type, scaled down."
-)
-@click.option("--wide", is_flag=True, help="As fast as this machine can (the default).")
-def bandwidth(between, latency, by_type, wide) -> None:
-    """Set or show the bandwidth between a job's instances.
-
-    Every instance sends at most RATE and receives at most RATE, at the same time. The
-    setting applies to jobs started from now on. A job can ask for links of its own:
-    environment={"LOCAL_SAGEMAKER_BANDWIDTH": "200mbit"}.
-
-    Without an option: the current setting, and what AWS documents for each instance type.
-    """
-    if sum([between is not None, by_type, wide]) > 1:
-        raise WrongUse("Give one of --between, --by-type and --wide.")
-    if latency is not None and between is None:
-        raise WrongUse("--latency goes with --between, such as --between 200mbit --latency 1ms.")
-    chosen = between if between is not None else BY_TYPE if by_type else UNLIMITED if wide else None
-    state = daemon.state_directory()
-    try:
-        if chosen is not None:
-            job_bandwidth.write_setting(state, chosen, latency)
-        current = job_bandwidth.read_setting(state)
-    except ValueError as error:
-        raise WrongUse(str(error)) from error
-    except OSError as error:
-        raise click.ClickException(
-            f"The setting in {state} cannot be used: {error.strerror}. Choose another directory "
-            "with the variable LOCAL_SAGEMAKER_STATE_DIR."
-        ) from error
-    _show(current, daemon.running(state))
-    if chosen is None:
-        click.echo("\n" + "\n".join(_table()))
-
-
-def _show(current: str, emulator: daemon.Running | None) -> None:
-    """The setting, which jobs it is for, and what of it this machine cannot do."""
-    try:
-        links = parse(current)
-    except ValueError as error:  # somebody edited the file
-        raise click.ClickException(
-            f"{error} `local-sagemaker bandwidth --wide` resets it."
-        ) from error
-    description = {
-        UNLIMITED: "wide: as fast as this machine is",
-        BY_TYPE: "by type: what the job's instance type has on AWS, divided by "
-        f"{instance_types.SCALE}",
-    }.get(str(links), f"{links} between instances")
-    click.echo(f"links     {description}")
-    up = "up: jobs that start from now on get them" if emulator else "down: jobs get them once up"
-    click.echo(f"emulator  {up}")
-    if links != UNLIMITED and (lack := _lack(emulator, links)):
-        click.echo(f"but       {lack}")
-
-
-def _lack(emulator: daemon.Running | None, links: Bandwidth | str) -> str | None:
-    """What of such links this machine cannot do."""
-    kind, why = (emulator.isolation, emulator.why) if emulator else probe.isolation()
-    if kind == PROCESSES:
-        return f"links stay wide: instances are plain processes here ({why})"
-    if reason := probe.shaping_unavailable_reason():
-        return f"links stay wide: this machine cannot shape them ({reason})"
-    delayed = isinstance(links, Bandwidth) and links.latency > 0
-    if delayed and (reason := probe.shaping_unavailable_reason(latency=True)):
-        return f"there will be no latency: this kernel refuses netem ({reason})"
-    return None
-
-
-def _table() -> list[str]:
-    """What AWS documents, and what --by-type makes of it."""
-    lines = [f"{'instance type':<18}{'Gbit/s':>8}{'burst':>8}  {'EFA':<5}{'--by-type':>12}"]
-    for name, row in instance_types.network_table().items():
-        burst = f"{row.burst_gbit:g}" if row.burst_gbit else ""
-        efa = "yes" if row.efa else ""
-        here = f"{instance_types.scaled(row) / 1e6:g} Mbit/s"
-        lines.append(f"{name:<18}{row.gbit:>8g}{burst:>8}  {efa:<5}{here:>14}")
-    date = max(row.date for row in instance_types.network_table().values())
-    lines.append(f"Documented by AWS, read {date}; the sources: {instance_types.NETWORK_TABLE}")
-    return lines
 
 
 @main.command()

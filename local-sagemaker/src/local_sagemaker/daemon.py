@@ -2,7 +2,7 @@
 
 Everything about it stands in its state directory: `emulator.json` (pid, port; there while
 it answers), `emulator.log`, `credentials.json` (see credentials.py), `lock`, `moto/`, `jobs/`,
-`endpoints/`, `transforms/`, `tmp/`, `bandwidth` (a setting; see training/job_bandwidth.py).
+`endpoints/`, `transforms/`, `tmp/`.
 """
 
 from __future__ import annotations
@@ -220,7 +220,6 @@ def forget(state: Path) -> None:
         "emulator.json",
         "emulator.log",
         "sdk-defaults.yaml",
-        "bandwidth",
         credentials.FILE,
     ):
         (state / name).unlink(missing_ok=True)

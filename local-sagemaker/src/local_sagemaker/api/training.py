@@ -99,7 +99,7 @@ class TrainingJobs(Registry):
         channels.check(self.aws, request, region)
         connectivity = dataclasses.replace(
             connectivity_for_job(self.aws, request, region),
-            bandwidth=bandwidth_for_job(request, self.directory.parent),
+            bandwidth=bandwidth_for_job(request),
         )
         name = request["TrainingJobName"]
         key = name_in(region, name)

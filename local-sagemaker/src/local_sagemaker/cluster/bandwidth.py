@@ -1,12 +1,10 @@
 """The bandwidth between a job's instances: its words, and how the kernel is made to limit it.
 
-The words stand in `LOCAL_SAGEMAKER_BANDWIDTH` in a request's Environment, and in the emulator's own
-setting:
+The words stand in `LOCAL_SAGEMAKER_BANDWIDTH` in a request's Environment:
 
     200mbit         each instance sends at most this much, and receives at most this much
     200mbit 1ms     the same, and a packet is 1 ms on its way
     wide            unlimited: as fast as this machine is
-    by-type         what the job's instance type has on AWS, scaled down
 
 A link has two ends, and the kernel's token bucket (tc tbf) limits one direction at each: at eth0
 inside the instance what it sends, at the bridge's port what it receives. So a link is full duplex,
@@ -22,8 +20,7 @@ import re
 from local_sagemaker.cluster import linux
 
 UNLIMITED = "wide"
-BY_TYPE = "by-type"
-EXPECTED = "a rate such as 200mbit, a rate and a latency such as '200mbit 1ms', 'wide' or 'by-type'"
+EXPECTED = "a rate such as 200mbit, a rate and a latency such as '200mbit 1ms', or 'wide'"
 
 # Bit/s. Below the minimum a job's own start-up (its script, mpirun's messages) takes minutes; above
 # the maximum no machine's CPU could fill the link, so that nothing would be limited.
@@ -49,12 +46,10 @@ class Bandwidth:
     """A limited bandwidth.
 
     rate: bit/s, in each direction at the same time, of every instance. latency: seconds one way.
-    reason: where the limit comes from, for the job's log.
     """
 
     rate: float
     latency: float = 0.0
-    reason: str = ""
 
     def __str__(self) -> str:
         """As a person would say it: "200 Mbit/s", "1.25 Mbit/s and 1 ms"."""
@@ -65,14 +60,14 @@ class Bandwidth:
         return f"{self.rate / 1e3:g} kbit/s{delay}"
 
 
-def parse(words: str) -> Bandwidth | str:
-    """What the words of a setting mean: a Bandwidth, UNLIMITED or BY_TYPE.
+def parse(words: str) -> Bandwidth | None:
+    """What the words of a setting mean: a Bandwidth; None if it is unlimited.
 
     Raises ValueError, with what was expected, for anything else.
     """
     parts = words.lower().split()
-    if parts in ([UNLIMITED], [BY_TYPE]):
-        return parts[0]
+    if parts == [UNLIMITED]:
+        return None
     if not 1 <= len(parts) <= 2:
         raise ValueError(f"'{words}' is not a setting of links: expected {EXPECTED}.")
     rate = _amount(parts[0], RATE_UNITS)
@@ -117,7 +112,7 @@ def shape_ports(ports: list[str], bandwidth: Bandwidth) -> tuple[bool, list[str]
             shape(ports, bandwidth)
     except OSError as error:
         return False, [f"links are wide: this machine cannot shape them ({error})"]
-    return True, [f"links: {bandwidth} between instances, {bandwidth.reason}", *notes]
+    return True, [f"links: {bandwidth} between instances, asked for by the job", *notes]
 
 
 def shape_eth0(bandwidth: Bandwidth) -> None:

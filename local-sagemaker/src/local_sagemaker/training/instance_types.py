@@ -24,12 +24,6 @@ RETIRED = {
     "p3dn.24xlarge": 8,
 }
 
-# What divides a type's Gbit/s for "by-type". One factor for all types, so that their proportions
-# stay. A thousand, because then a type's Gbit/s on AWS are as many Mbit/s here, and because two
-# cores can still fill the link of the fastest type in the table (ml.p5.48xlarge, 3200 Gbit/s: 3.2
-# Gbit/s here).
-SCALE = 1000
-
 
 @cache
 def gpus(instance_type: str) -> int:
@@ -68,11 +62,6 @@ def network_performance(instance_type: str) -> NetworkPerformance:
             f"200mbit, or take one of: {', '.join(table)}."
         )
     return table[instance_type]
-
-
-def scaled(network: NetworkPerformance) -> float:
-    """Bit/s of a link here that stands for the type's own: its Gbit/s, divided by SCALE."""
-    return network.gbit * 1e9 / SCALE
 
 
 @cache
