@@ -16,7 +16,6 @@ from local_sagemaker.cluster.spec import MAX_INSTANCES, PROCESSES
 from local_sagemaker.training import spot
 from local_sagemaker.training.job_record import FINAL
 
-POLL_SECONDS = 0.5
 OLD_CLIENTS = """\
 An AWS CLI before 2.13 (of version 1: before 1.29) and a boto3 before 1.28 ignore AWS_ENDPOINT_URL
 and call AWS itself. Give such a CLI --endpoint-url "$AWS_ENDPOINT_URL" each time.
@@ -168,8 +167,11 @@ def interrupt(job) -> None:
     is not training yet is interrupted once it does. AWS has no such command: there it happens
     when AWS needs the instances.
     """
-    sagemaker = daemon.client("sagemaker")
-    description = _describe(sagemaker, job)
+    try:
+        description = daemon.client("sagemaker").describe_training_job(TrainingJobName=job)
+    except (ClientError, BotoCoreError) as error:
+        text = f"Job {job}: {error} `aws sagemaker list-training-jobs` lists the jobs."
+        raise click.ClickException(text) from error
     if description["TrainingJobStatus"] in FINAL:
         raise WrongUse(f"{job} has ended already: {description['TrainingJobStatus']}.")
     if not description["EnableManagedSpotTraining"]:
@@ -177,28 +179,8 @@ def interrupt(job) -> None:
             f"{job} has no spot instances, and others are not taken away. Start it with "
             "use_spot_instances=True and max_wait=..., or end it with StopTrainingJob."
         )
-    before = _interruptions(description)
     try:
         spot.ask(daemon.state_directory(), job)
     except OSError as error:
         raise click.ClickException(f"Job {job} cannot be told: {error.strerror}.") from error
-    while _interruptions(description) == before:
-        if description["TrainingJobStatus"] in FINAL:
-            raise click.ClickException(f"{job} ended first: {description['TrainingJobStatus']}.")
-        time.sleep(POLL_SECONDS)
-        description = _describe(sagemaker, job)
-    click.echo(f"{job}: Interrupted; it starts again.")
-
-
-def _describe(sagemaker, name: str) -> dict:
-    """DescribeTrainingJob's answer; an error becomes a ClickException."""
-    try:
-        return sagemaker.describe_training_job(TrainingJobName=name)
-    except (ClientError, BotoCoreError) as error:
-        text = f"Job {name}: {error} `aws sagemaker list-training-jobs` lists the jobs."
-        raise click.ClickException(text) from error
-
-
-def _interruptions(description: dict) -> int:
-    transitions = description["SecondaryStatusTransitions"]
-    return sum(transition["Status"] == "Interrupted" for transition in transitions)
+    click.echo(f"{job}: its instances are taken away; it starts again on others.")

@@ -50,7 +50,6 @@ class JobRun:
         self.log = JobLog(aws, record)
         self.supervisor: SupervisorProcess | None = None
         self.created = time.monotonic()
-        self.interruptions = spot.Interruptions(record.request, self.directory)
         self.stop_wanted = threading.Event()
         self.abandoned = threading.Event()  # what is being copied to S3 is given up
         self.uploading = False
@@ -139,8 +138,7 @@ class JobRun:
         self.supervisor = supervisor = SupervisorProcess(spec, self._on_event)
         if self.stop_wanted.is_set():  # asked for while the supervisor was being started
             supervisor.stop()
-        began = time.monotonic()  # not the clock's time: it may be set
-        repeated = [(WATCH_SECONDS, partial(self._watch, supervisor, began))]
+        repeated = [(WATCH_SECONDS, partial(self._watch, supervisor))]
         repeated += [(CHECKPOINT_SECONDS, partial(self._sync, sync)) for sync in syncs]
         ended = threading.Event()
         helpers = [
@@ -160,7 +158,7 @@ class JobRun:
         if event["event"] == "log":
             self.log.write(event["host"], event["time"], event["lines"])
 
-    def _watch(self, supervisor: SupervisorProcess, began: float) -> None:
+    def _watch(self, supervisor: SupervisorProcess) -> None:
         """End the instances when a time limit is reached, or when they are taken away."""
         if self.out_of_time:
             return
@@ -171,7 +169,7 @@ class JobRun:
             if limit == "MaxWaitTimeExceeded":
                 self.record.stopping()
             supervisor.stop()
-        elif self.interruptions.due(time.monotonic() - began):
+        elif spot.taken_away(self.directory):
             self.interrupted = True
             supervisor.stop()
 
