@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shlex
 import time
@@ -16,6 +15,7 @@ from local_sagemaker.cluster.spec import MAX_INSTANCES, PROCESSES
 from local_sagemaker.training import spot
 from local_sagemaker.training.job_record import FINAL
 
+MAX_GRACE = 3600  # seconds
 OLD_CLIENTS = """\
 An AWS CLI before 2.13 (of version 1: before 1.29) and a boto3 before 1.28 ignore AWS_ENDPOINT_URL
 and call AWS itself. Give such a CLI --endpoint-url "$AWS_ENDPOINT_URL" each time.
@@ -23,10 +23,6 @@ get_execution_role() of the sagemaker SDK 2 calls AWS itself, too: write the rol
 """
 SERVER_OPTIONS = (
     click.option("--port", type=click.IntRange(0, 65535), default=None, help="0 takes a free one."),
-    click.option("--host", default="127.0.0.1", show_default=True, help="Address to bind."),
-    click.option(
-        "--i-know-this-is-not-safe", is_flag=True, help="Needed for a --host that others can reach."
-    ),
     click.option(
         "--isolation",
         type=click.Choice(["auto", "namespaces", "processes"]),
@@ -36,7 +32,7 @@ SERVER_OPTIONS = (
     ),
     click.option(
         "--grace",
-        type=click.FloatRange(min=0),
+        type=click.FloatRange(min=0, max=MAX_GRACE),
         default=20.0,
         show_default=True,
         help="Seconds from SIGTERM to SIGKILL.",
@@ -79,15 +75,9 @@ def main() -> None:
 
 @main.command()
 @server_options
-def start(port, host, i_know_this_is_not_safe, isolation, grace, max_instances) -> None:
+def start(port, isolation, grace, max_instances) -> None:
     """Start the emulator in the background."""
     state = daemon.state_directory()
-    try:
-        host = daemon.checked_host(host, i_know_this_is_not_safe)
-    except daemon.EmulatorError as error:
-        raise WrongUse(str(error)) from error
-    if not math.isfinite(grace):
-        raise WrongUse(f"--grace {grace}: expected a number of seconds, such as 20.")
     emulator = daemon.running(state)
     if emulator:
         if port not in (None, 0, emulator.port):
@@ -97,10 +87,8 @@ def start(port, host, i_know_this_is_not_safe, isolation, grace, max_instances) 
             )
         click.echo(f"The emulator is up: {emulator.url} (pid {emulator.pid})")
         return
-    options = ["--host", host, "--isolation", isolation, "--grace", str(grace)]
+    options = ["--isolation", isolation, "--grace", str(grace)]
     options += ["--max-instances", str(max_instances)]
-    if i_know_this_is_not_safe:
-        options.append("--i-know-this-is-not-safe")
     emulator = daemon.start(state, daemon.DEFAULT_PORT if port is None else port, options)
     click.echo(f"The emulator answers on {emulator.url} (pid {emulator.pid})")
     if emulator.isolation == PROCESSES:

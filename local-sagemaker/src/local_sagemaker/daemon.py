@@ -29,8 +29,6 @@ from local_sagemaker.core.aws import REGION, SDK_DEFAULTS, LocalAws
 from local_sagemaker.storage.files import remove
 
 DEFAULT_PORT = 4600
-LOOPBACK = ("127.0.0.1", "localhost")
-EVERYWHERE = ("0.0.0.0", "")
 CONFLICTING = (
     "AWS_PROFILE",
     "AWS_DEFAULT_PROFILE",
@@ -55,7 +53,6 @@ class Running:
 
     pid: int
     port: int
-    host: str
     isolation: str
     why: str
     started: float
@@ -106,26 +103,6 @@ def is_free(port: int) -> bool:
         except OSError:
             return False
     return True
-
-
-def checked_host(host: str, confirmed: bool) -> str:
-    """The address to bind. Raises EmulatorError for one that is unsafe or unusable.
-
-    Jobs, and this machine's own clients, come through 127.0.0.1: it is always part of it.
-    """
-    if host in LOOPBACK:
-        return "127.0.0.1"
-    if host not in EVERYWHERE:
-        raise EmulatorError(
-            f"--host {host}: the emulator binds to 127.0.0.1 or, with --i-know-this-is-not-safe, "
-            "to 0.0.0.0 (every address of this machine)."
-        )
-    if not confirmed:
-        raise EmulatorError(
-            f"--host {host}: anyone who reaches this emulator can run programs as you. To allow "
-            "it, add --i-know-this-is-not-safe."
-        )
-    return "0.0.0.0"
 
 
 def conflicting_variables(environ: Mapping[str, str]) -> list[str]:

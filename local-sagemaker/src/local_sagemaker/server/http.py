@@ -21,7 +21,6 @@ from local_sagemaker.protocol.bodies import RequestBody
 from local_sagemaker.protocol.connection_limits import LimitedServer
 from local_sagemaker.protocol.responses import http_error
 from local_sagemaker.protocol.signatures import AUTHENTICATED
-from local_sagemaker.server.web_pages import LOCAL_ADDRESS
 
 IDLE_SECONDS = 60  # a client that sends nothing for so long is disconnected
 MAX_FILES = 4096  # open at once: a client holds one, and a job a few
@@ -106,7 +105,6 @@ class RequestHandler(MotoRequestHandler):
         environ["wsgi.input"] = self.body
         environ[AUTHENTICATED] = partial(self.server.authenticated, self.connection)
         host, port = self.connection.getsockname()[:2]
-        environ[LOCAL_ADDRESS] = host
         environ.setdefault("HTTP_HOST", f"{host}:{port}")  # moto reads it, HTTP/1.0 lacks it
         return environ
 

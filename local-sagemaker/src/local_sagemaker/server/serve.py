@@ -39,7 +39,6 @@ class CannotServe(Exception):
 def serve(
     state: Path,
     port: int,
-    host: str = "127.0.0.1",
     isolation: str = "auto",
     grace_seconds: float = GRACE_SECONDS,
     max_instances: int = MAX_INSTANCES,
@@ -51,7 +50,7 @@ def serve(
     """
     with _state_errors(state):
         credentials.make_private(state)
-    with _only_one(state), _bind(host, port) as server:
+    with _only_one(state), _bind(port) as server:
         raise_file_limit()
         port = server.server_address[1]
         try:
@@ -93,10 +92,10 @@ def _serve_until_signal(
         signal.signal(number, lambda number, _: signals.append(number))  # takes no lock
     threading.Thread(target=server.serve_forever, daemon=True).start()
     managers.start()
-    host, port = server.server_address[:2]
-    info = daemon.Running(os.getpid(), port, str(host), kind, why, time.time())
+    port = server.server_address[1]
+    info = daemon.Running(os.getpid(), port, kind, why, time.time())
     replace(state / "emulator.json", json.dumps(dataclasses.asdict(info)).encode())
-    LOG.info("answering on %s:%s", host, port)
+    LOG.info("answering on %s", info.url)
     while not signals:
         time.sleep(0.1)
     # Then it ends, whatever still waits. Nothing is lost: every change was saved before its request
@@ -146,11 +145,11 @@ def _only_one(state: Path) -> Iterator[None]:
         yield
 
 
-def _bind(host: str, port: int) -> Server:
+def _bind(port: int) -> Server:
     try:
-        return Server(host, port, app=None, handler=RequestHandler)  # type: ignore[arg-type]
+        return Server("127.0.0.1", port, app=None, handler=RequestHandler)  # type: ignore[arg-type]
     except (OSError, SystemExit, OverflowError) as error:  # werkzeug exits on a port in use
         raise CannotServe(
-            f"Port {port} on {host} cannot be used: something else listens there, or it is not "
+            f"Port {port} of 127.0.0.1 cannot be used: something else listens there, or it is not "
             "allowed. Choose another, for example with `local-sagemaker start --port 4601`."
         ) from error

@@ -15,7 +15,6 @@ from local_sagemaker.cluster.spec import GATEWAY
 from local_sagemaker.protocol.errors import AwsError
 
 HOSTS = {"127.0.0.1", "localhost", "[::1]", GATEWAY}  # GATEWAY: as a job sees the emulator
-LOCAL_ADDRESS = "local_sagemaker.local_address"  # in environ: where the connection was accepted
 HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:@/\s]+)(:[0-9]{1,5})?")
 # moto's own pages and the metadata of an EC2 instance: no calls of AWS's.
 PAGES = ("/moto-api", "/favicon.ico", "/latest/meta-data/", "/latest/api/")
@@ -38,15 +37,9 @@ def refuse(request: Request) -> None:
 
 
 def _is_here(request: Request) -> bool:
-    """Whether the Host header names this machine.
-
-    A literal address counts if the connection came to it: with --host 0.0.0.0 there are several.
-    """
+    """Whether the Host header names this machine."""
     match = HOST.fullmatch(request.headers.get("Host", "").lower())
-    if match is None:
-        return False
-    name, address = match[1], request.environ.get(LOCAL_ADDRESS)
-    return name in HOSTS or name.endswith(".localhost") or name in (address, f"[{address}]")
+    return match is not None and (match[1] in HOSTS or match[1].endswith(".localhost"))
 
 
 def _denied(message: str) -> AwsError:
