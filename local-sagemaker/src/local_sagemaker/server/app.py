@@ -1,6 +1,5 @@
 """The chain of handlers that answers a request.
 
-check_address        refuses web pages, and addresses that are not the emulator's
 authenticate         verifies the signature
 invoke_endpoint      SageMaker's runtime: a hosted model answers
 s3_object            S3's objects
@@ -42,7 +41,6 @@ from local_sagemaker.protocol.signatures import Signature
 from local_sagemaker.protocol.validation import check, exists
 from local_sagemaker.s3.calls import ObjectCalls
 from local_sagemaker.s3.protocol import ObjectProtocol
-from local_sagemaker.server import web_pages
 
 LOG = logging.getLogger(__name__)
 CBOR_OPERATION = re.compile(r"^/service/[^/]+/operation/(\w+)$")  # CloudWatch's newest protocol
@@ -126,7 +124,6 @@ class Emulator:
         make_owner_role(owner.access_key)
         self.moto = DomainDispatcherApplication(_backend)  # type: ignore[arg-type]
         self.handlers = (
-            self.check_address,
             self.authenticate,
             self.invoke_endpoint,
             self.s3_object,
@@ -146,9 +143,6 @@ class Emulator:
             raise
         except Exception as error:
             return error_response(_as_aws_error(error, request), request, call.service)
-
-    def check_address(self, call: Call) -> None:
-        web_pages.refuse(call.request)
 
     def authenticate(self, call: Call) -> None:
         call.signature = signature = signatures.authenticate(call.request, self.owner)
@@ -197,7 +191,8 @@ class Emulator:
         if action in NOT_ALLOWED:
             raise AwsError("AccessDenied", NOT_ALLOWED[action], 403)
         environ = call.request.environ
-        if call.request.method in ("GET", "HEAD") or action in JOURNALED or READING.match(action):
+        reads = READING.match(action) if action else call.request.method in ("GET", "HEAD")
+        if reads or action in JOURNALED:
             response = Response(*run_wsgi_app(self.moto, environ, buffered=True))
         else:
             with self.state.lock:
@@ -232,7 +227,7 @@ def _as_aws_error(error: Exception, request: Request) -> AwsError:
 
 def _backend(service: str | None) -> Callable:
     """moto's application for a service. Raises NotImplementedError for one that it lacks."""
-    if service is None:
+    if service in (None, "moto_api", "instance_metadata"):  # its own pages are no calls of AWS's
         raise NotImplementedError("this service of AWS's.")
     if service == "cloudformation":  # at its first call: to import it, and EC2, takes a second
         import_module("local_sagemaker.moto_backend.cloudformation")  # which patches them
@@ -240,9 +235,11 @@ def _backend(service: str | None) -> Callable:
 
 
 def _action(call: Call) -> str:
-    """The operation of a request without X-Amz-Target: in its path, or Action=... in its form."""
+    """The operation of a request without X-Amz-Target: in its path, or as Action=..."""
     if match := CBOR_OPERATION.match(call.request.path):
         return match[1]
+    if action := call.request.args.get("Action"):
+        return action
     if not (call.request.content_type or "").startswith("application/x-www-form-urlencoded"):
         return ""
     form = re.search(rb"(?:^|&)Action=(\w+)", call.body)
