@@ -24,9 +24,7 @@ from botocore.compat import HTTPHeaders
 from botocore.credentials import Credentials
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.core.request import Request
-from moto.core.utils import utcnow
-from moto.iam.models import iam_backends
-from moto.sts.models import sts_backends
+from moto.iam.access_control import CreateAccessKeyFailure, create_access_key
 
 from local_sagemaker.protocol.errors import AwsError
 from local_sagemaker.protocol.responses import protocol
@@ -50,7 +48,6 @@ CODES = {
     "wrong": ("SignatureDoesNotMatch", "InvalidSignatureException", "SignatureDoesNotMatch"),
     "skewed": ("RequestTimeTooSkewed", "InvalidSignatureException", "SignatureDoesNotMatch"),
     "expired": ("AccessDenied", "InvalidSignatureException", "SignatureDoesNotMatch"),
-    "expired token": ("ExpiredToken", "ExpiredTokenException", "ExpiredToken"),
 }
 NO_FORMS = (
     "The emulator takes no forms (presigned POST): give out a presigned PUT instead, by "
@@ -345,36 +342,17 @@ def _headers(request: Request) -> Iterator[tuple[str, str]]:
 
 def _credentials(key_id: str, token: str, owner: Credentials, service: str) -> Credentials:
     """The secret of a key that the emulator knows."""
-    credentials = owner if _equal(key_id, owner.access_key) else _user_key(key_id)
-    credentials = credentials or _role_key(key_id)
-    if credentials is None or not _equal(credentials.token or "", token):
+    headers = {"X-Amz-Security-Token": token} if token else {}
+    try:
+        if _equal(key_id, owner.access_key) and not token:
+            return owner
+        return create_access_key(DEFAULT_ACCOUNT_ID, "aws", key_id, headers).create_credentials()
+    except CreateAccessKeyFailure as error:
         message = {
             "s3": "The AWS Access Key Id you provided does not exist in our records.",
             "ec2": "AWS was not able to validate the provided access credentials.",
         }.get(service, "The security token included in the request is invalid.")
-        raise Refused("unknown", f"{message} {REMEDY}")
-    return credentials
-
-
-def _user_key(key_id: str) -> Credentials | None:
-    """A key that IAM's CreateAccessKey issued."""
-    for user in list(iam_backends[DEFAULT_ACCOUNT_ID]["aws"].users.values()):
-        for key in list(user.access_keys):
-            if key.access_key_id == key_id and key.status == "Active":
-                return Credentials(key_id, key.secret_access_key)
-    return None
-
-
-def _role_key(key_id: str) -> Credentials | None:
-    """A key that STS's AssumeRole issued."""
-    backends = [backend for account in list(sts_backends.values()) for backend in account.values()]
-    for role in [role for backend in backends for role in list(backend.assumed_roles)]:
-        if role.access_key_id == key_id:
-            if utcnow() > role.expiration:
-                message = "The security token included in the request is expired"
-                raise Refused("expired token", message)
-            return Credentials(key_id, role.secret_access_key, role.session_token)
-    return None
+        raise Refused("unknown", f"{message} {REMEDY}") from error
 
 
 def _compare(expected: str, received: str) -> None:
