@@ -342,10 +342,10 @@ def _headers(request: Request) -> Iterator[tuple[str, str]]:
 
 def _credentials(key_id: str, token: str, owner: Credentials, service: str) -> Credentials:
     """The secret of a key that the emulator knows."""
+    if _equal(key_id, owner.access_key) and not token:
+        return owner
     headers = {"X-Amz-Security-Token": token} if token else {}
     try:
-        if _equal(key_id, owner.access_key) and not token:
-            return owner
         return create_access_key(DEFAULT_ACCOUNT_ID, "aws", key_id, headers).create_credentials()
     except CreateAccessKeyFailure as error:
         message = {
