@@ -1,9 +1,9 @@
-"""What all List calls have in common: filters, order, pages. And Search's expressions."""
+"""What all List calls have in common: filters, order, pages. And Search's filters."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from local_sagemaker.protocol.errors import validation
@@ -63,50 +63,20 @@ def _start(request: dict) -> int:
 
 
 def matches(job: dict, expression: dict) -> bool:
-    """Whether a job is what a SearchExpression asks for.
+    """Whether a job is what a SearchExpression asks for: every filter's property has its value.
 
-    job: as DescribeTrainingJob gives it, and Tags and Metrics by their names. Raises AwsError for
-    what is not offered.
+    job: as DescribeTrainingJob gives it, and Tags by their keys. Raises AwsError for what is not
+    offered.
     """
-    if expression.get("NestedFilters") or expression.get("SubExpressions"):
-        raise validation(
-            "NestedFilters and SubExpressions: the emulator does not offer them; give the whole "
-            "path as a filter's Name, such as InputDataConfig.DataSource.S3DataSource.S3Uri."
-        )
-    results = [_holds(job, part) for part in expression.get("Filters", [])]
-    return any(results) if expression.get("Operator") == "Or" and results else all(results)
+    if expression.keys() - {"Filters"}:
+        raise validation("Search: the emulator takes a list of Filters, which all have to hold.")
+    return all(_holds(job, clause) for clause in expression.get("Filters", []))
 
 
 def _holds(job: dict, clause: dict) -> bool:
-    how, expected = clause.get("Operator", "Equals"), clause.get("Value", "")
-    values = [
-        str(value).lower() if isinstance(value, bool) else str(value)
-        for value in _values(job, clause["Name"])
-    ]
-    match how:
-        case "Equals":
-            return expected in values
-        case "NotEquals":
-            return expected not in values
-        case "In":
-            return bool({*values} & {*expected.split(",")})
-        case "Contains":
-            return any(expected.lower() in value.lower() for value in values)
-        case "Exists" | "NotExists":
-            return bool(values) == (how == "Exists")
-    raise validation(f"Operator {how}: the emulator compares for equality only.")
-
-
-def _values(node: Any, path: str) -> Iterator[Any]:
-    """What a dotted path leads to; through a list, of each of its elements."""
-    if isinstance(node, list):
-        for item in node:
-            yield from _values(item, path)
-    elif not path:
-        yield node
-    elif isinstance(node, dict):
-        if path in node:  # a hyperparameter's name may have dots
-            yield from _values(node[path], "")
-        else:
-            name, _, rest = path.partition(".")
-            yield from _values(node.get(name, []), rest)
+    if clause.get("Operator", "Equals") != "Equals":
+        raise validation(f"Operator {clause['Operator']}: the emulator compares for equality only.")
+    value: Any = job
+    for name in clause["Name"].split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value is not None and str(value).lower() == clause.get("Value", "").lower()

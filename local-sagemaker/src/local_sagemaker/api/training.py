@@ -39,11 +39,6 @@ NOT_OFFERED = {
     "MlflowConfig": "log to sqlite:////opt/ml/output/data/mlflow.db, which output.tar.gz brings",
     "SessionChainingConfig": "jobs have the emulator's own key",
 }
-SORTED = {  # Search's name of a property -> ListTrainingJobs's
-    "CreationTime": "CreationTime",
-    "TrainingJobName": "Name",
-    "TrainingJobStatus": "Status",
-}
 OUTPUT_DEFAULTS = {"KmsKeyId": "", "CompressionType": "GZIP"}
 SWITCHES = (
     "EnableNetworkIsolation",
@@ -183,13 +178,12 @@ class TrainingJobs(Registry):
             raise validation(
                 f"Search for {request['Resource']}: the emulator finds training jobs only."
             )
-        if request.get("SortBy", "CreationTime") not in SORTED:
-            raise validation(f"SortBy {request['SortBy']}: it may be {', '.join(SORTED)}.")
+        if request.get("SortBy", "CreationTime") != "CreationTime":
+            raise validation(f"SortBy {request['SortBy']}: the emulator sorts by CreationTime.")
         expression = request.get("SearchExpression", {})
         every = self.in_region(region)
         records = [record for record in every if listing.matches(_properties(record), expression)]
-        how = request | {"SortBy": SORTED[request.get("SortBy", "CreationTime")]}
-        return listing.page(records, how, "Results", _search_row)
+        return listing.page(records, request, "Results", _search_row)
 
 
 def _check(request: dict, isolation: str) -> None:
@@ -283,10 +277,8 @@ def description(record: JobRecord) -> dict:
 
 def _properties(record: JobRecord) -> dict:
     """What a search may ask of a job."""
-    return description(record) | {
-        "Tags": {tag["Key"]: tag["Value"] for tag in record.data["tags"]},
-        "Metrics": {name: value for name, (value, _) in record.data["metrics"].items()},
-    }
+    tags = {tag["Key"]: tag["Value"] for tag in record.data["tags"]}
+    return description(record) | {"Tags": tags}
 
 
 def _search_row(record: JobRecord) -> dict:
