@@ -1,4 +1,4 @@
-"""Five fixes to the sagemaker-training toolkit, for an instance that a learner watches.
+"""Fixes to the sagemaker-training toolkit, for an instance that a learner watches.
 
 None changes what a script sees: its arguments, variables and directories stay the
 toolkit's.
@@ -11,7 +11,6 @@ import importlib.metadata
 import os
 import re
 import shutil
-import tarfile
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -50,7 +49,6 @@ TENSORFLOW_ERRORS = [
     "UnknownError",
     "XlaRuntimeError",
 ]
-UNPACKED_LIMIT = 4 * 1024**3  # bytes of a source_dir, unpacked
 # Seconds that a script's own children may go on writing after it has ended.
 AFTER_THE_END = 2.0
 
@@ -115,27 +113,6 @@ async def _end_streams(script: asyncio.subprocess.Process) -> None:
             stream.feed_eof()
 
 
-def bounded(extract, limit: int = UNPACKED_LIMIT):
-    """The toolkit's extraction, for archives that unpack to at most `limit` bytes.
-
-    It already keeps every file inside its directory. But a small archive can unpack to more than
-    the disk holds, and here the disk is the learner's own.
-    """
-
-    def extract_bounded(tar: tarfile.TarFile, path: str) -> None:
-        total = 0
-        for member in tar:
-            total += member.size
-            if total > limit:
-                raise errors.ClientError(
-                    f"The archive of source_dir unpacks to more than {limit:,} bytes, the "
-                    "emulator's limit. Pass data as a channel, and keep it out of source_dir."
-                )
-        extract(tar, path)
-
-    return extract_bounded
-
-
 def brought(download: Callable[[str, str], None]) -> Callable[[str, str], None]:
     """The toolkit's download of source_dir, which the emulator has put into TMPDIR already."""
 
@@ -168,7 +145,6 @@ def telling(install: Callable) -> Callable:
 def patch() -> None:
     """Apply the patches in this process."""
     process.run_async = _run_async
-    files._safe_extractall = bounded(files._safe_extractall)
     files.s3_download = brought(files.s3_download)
     entry_point.install = telling(entry_point.install)
     modules.install = constrained(modules.install)
