@@ -63,7 +63,6 @@ class ObjectCalls:
             "UploadPartCopy": self.copy_part,
             "CompleteMultipartUpload": self.complete_upload,
             "AbortMultipartUpload": self.abort_upload,
-            "ListParts": self.list_parts,
             "ListMultipartUploads": self.list_uploads,
             "ListObjects": partial(listing.list_objects, store),
             "ListObjectsV2": partial(listing.list_objects_v2, store),
@@ -367,28 +366,6 @@ class ObjectCalls:
         with self.store.lock:
             self.store.end_upload(self._upload(request).key)
         return {}
-
-    def list_parts(self, request: Members) -> Members:
-        """All of them, in one page."""
-        upload = self._upload(request)
-        return {
-            "Bucket": request["Bucket"],
-            "Key": request["Key"],
-            "UploadId": upload.key,
-            "MaxParts": MAX_PARTS,
-            "IsTruncated": False,
-            "StorageClass": "STANDARD",
-            "Owner": OWNER,
-            "Parts": [
-                {
-                    "PartNumber": int(part.key),
-                    "ETag": part.quoted_etag,
-                    "Size": part.size,
-                    "LastModified": modified(part),
-                }
-                for part in self.store.parts(upload.key)
-            ],
-        }
 
     def list_uploads(self, request: Members) -> Members:
         """All of them, in one page."""
