@@ -11,7 +11,7 @@ import pytest
 from moto_life import lives
 
 from local_sagemaker.moto_backend import logs as journal
-from local_sagemaker.moto_backend.state import StateError, StatePickler
+from local_sagemaker.moto_backend.state import StateError
 
 START = int(time.time() * 1000) - 60_000  # Unix milliseconds
 
@@ -113,26 +113,6 @@ def test_a_bucket_is_not_made_a_second_time(life):
     with life() as now:
         now.s3.create_bucket(Bucket="bucket")  # the answer of us-east-1 to who has it already
         assert now.s3.get_bucket_versioning(Bucket="bucket")["Status"] == "Enabled"
-
-
-def test_saving_while_others_read(life, monkeypatch):
-    """A read makes moto fill in dictionaries, also while they are being pickled."""
-    dump, left = StatePickler.dump, [3]
-
-    def disturbed(pickler, state):
-        if left[0]:
-            left[0] -= 1
-            for number in (state_of_a_reader := dict.fromkeys(range(3))):
-                state_of_a_reader[number + 3] = None  # what Python says to this is the point
-        dump(pickler, state)
-
-    with life() as now:
-        now.s3.create_bucket(Bucket="bucket")
-        monkeypatch.setattr(StatePickler, "dump", disturbed)
-        now.save()
-    assert left == [0]
-    with life() as now:
-        assert now.s3.list_buckets()["Buckets"][0]["Name"] == "bucket"
 
 
 def disk_full(*_, **__):

@@ -190,16 +190,12 @@ class Emulator:
         action = call.target[1] or _action(call)
         if action in NOT_ALLOWED:
             raise AwsError("AccessDenied", NOT_ALLOWED[action], 403)
-        environ = call.request.environ
         reads = READING.match(action) if action else call.request.method in ("GET", "HEAD")
-        if reads or action in JOURNALED:
-            response = Response(*run_wsgi_app(self.moto, environ, buffered=True))
-        else:
-            with self.state.lock:
-                response = Response(*run_wsgi_app(self.moto, environ, buffered=True))
-                if response.status_code < 400:
-                    self.state.changed()
-                    self.state.save()  # before the client is answered
+        with self.state.lock:  # one at a time: moto fills in dictionaries also when it reads
+            response = Response(*run_wsgi_app(self.moto, call.request.environ, buffered=True))
+            if response.status_code < 400 and not (reads or action in JOURNALED):
+                self.state.changed()
+                self.state.save()  # before the client is answered
         check_error_format(response, call.request)
         described = call.service == "sagemaker" and action.startswith("Describe")
         if described and response.status_code < 300:
