@@ -12,7 +12,7 @@ from local_sagemaker.api import listing
 from local_sagemaker.cluster.orphans import kill_orphans
 from local_sagemaker.core.aws import name_in
 from local_sagemaker.core.records import Record, Registry
-from local_sagemaker.core.s3_input import KINDS
+from local_sagemaker.core.s3_input import KIND
 from local_sagemaker.hosting import model
 from local_sagemaker.hosting.transform_run import TransformRun, clean
 from local_sagemaker.protocol.errors import AwsError, validation
@@ -123,8 +123,10 @@ def _check(request: dict) -> None:
     """What AWS refuses and no schema states, and what the emulator lacks."""
     given = request["TransformInput"]
     source, split = given["DataSource"]["S3DataSource"], given.get("SplitType", "None")
-    if source["S3DataType"] not in KINDS:
-        raise _not_offered(f"S3DataType {source['S3DataType']}", f"{' and '.join(KINDS)} are")
+    if source["S3DataType"] != KIND:
+        raise _not_offered(f"S3DataType {source['S3DataType']}", f"{KIND} is")
+    if given.get("CompressionType", "None") != "None":
+        raise _not_offered("CompressionType", "unpack the objects")
     if split not in ("None", "Line"):
         raise _not_offered(f"SplitType {split}", "None and Line are")
     if NO_FILTERS | request.get("DataProcessing", {}) != NO_FILTERS:
