@@ -84,17 +84,12 @@ class Emulator:
 
     def client(self, service: str, region: str | None = None) -> Any:
         """A boto3 client."""
-        keys = self.env["AWS_ACCESS_KEY_ID"], self.env["AWS_SECRET_ACCESS_KEY"]
-        return _client(service, self.url, region or self.env["AWS_DEFAULT_REGION"], *keys)
+        return self.aws().client(service, region or self.env["AWS_DEFAULT_REGION"])
 
     def aws(self) -> LocalAws:
         """The emulator as its own client."""
-        from botocore.credentials import Credentials
-
-        from local_sagemaker.core.aws import LocalAws
-
-        keys = Credentials(self.env["AWS_ACCESS_KEY_ID"], self.env["AWS_SECRET_ACCESS_KEY"])
-        return LocalAws(self.running.port, keys)
+        keys = self.env["AWS_ACCESS_KEY_ID"], self.env["AWS_SECRET_ACCESS_KEY"]
+        return _connection(self.running.port, *keys)
 
     def put(self, key: str, body: bytes | str) -> str:
         """Store an object in the bucket of the tests; its URI."""
@@ -137,12 +132,13 @@ class Emulator:
 
 
 @functools.cache
-def _client(service: str, url: str, region: str, key: str, secret: str) -> Any:
-    """Each is made once: that takes a tenth of a second."""
-    import boto3
+def _connection(port: int, *keys: str) -> LocalAws:
+    """Each client of it is made once: that takes a tenth of a second."""
+    from botocore.credentials import Credentials
 
-    keys = {"aws_access_key_id": key, "aws_secret_access_key": secret}
-    return boto3.client(service, endpoint_url=url, region_name=region, **keys)
+    from local_sagemaker.core.aws import LocalAws
+
+    return LocalAws(port, Credentials(*keys))
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from moto.s3.exceptions import InvalidBucketName
 from moto.s3.models import FakeBucket, S3Backend, s3_backends
 
 from local_sagemaker.moto_backend.patch import patch
-from local_sagemaker.s3.store import NULL, ObjectStore, Stored
+from local_sagemaker.s3.store import ObjectStore, Stored
 
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html, read 2026-11-24
 NAME = re.compile(r"(?!.*\.\.)(?!(\d+\.){3}\d+$)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
@@ -45,18 +45,6 @@ def _get_object(
     self.get_bucket(bucket_name)
     stored = _store.latest(bucket_name, key_name)
     return TemplateObject(_store, stored) if stored and not stored.marker else None
-
-
-@patch(S3Backend, "put_object")
-def _put_object(
-    moto_put: Callable, self: S3Backend, bucket_name: str, key_name: str, value: Any, **kwargs: Any
-) -> Any:
-    if _store is None:
-        return moto_put(self, bucket_name, key_name, value, **kwargs)
-    bucket = self.get_bucket(bucket_name)
-    segment = _store.blobs.write([value.encode() if isinstance(value, str) else value])
-    _store.put(bucket_name, key_name, bucket.is_versioned, [segment], NULL, {})
-    return None
 
 
 @patch(S3Backend, "create_bucket")
