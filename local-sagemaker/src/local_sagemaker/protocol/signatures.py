@@ -22,9 +22,9 @@ from botocore.auth import HmacV1QueryAuth, S3SigV4Auth, SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.compat import HTTPHeaders
 from botocore.credentials import Credentials
-from moto.core import DEFAULT_ACCOUNT_ID
 from moto.core.request import Request
 from moto.iam.access_control import CreateAccessKeyFailure, create_access_key
+from moto.iam.models import get_account_id_from
 
 from local_sagemaker.protocol.errors import AwsError
 from local_sagemaker.protocol.responses import protocol
@@ -346,7 +346,8 @@ def _credentials(key_id: str, token: str, owner: Credentials, service: str) -> C
         return owner
     headers = {"X-Amz-Security-Token": token} if token else {}
     try:
-        return create_access_key(DEFAULT_ACCOUNT_ID, "aws", key_id, headers).create_credentials()
+        account = get_account_id_from(key_id)
+        return create_access_key(account, "aws", key_id, headers).create_credentials()
     except CreateAccessKeyFailure as error:
         message = {
             "s3": "The AWS Access Key Id you provided does not exist in our records.",
