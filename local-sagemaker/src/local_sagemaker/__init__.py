@@ -34,7 +34,6 @@ PUBLIC = {
     "REGION": "daemon:REGION",
     "interrupt": "training.spot:ask",
     "parse_bandwidth": "cluster.bandwidth:parse",
-    "network_performance": "training.instance_types:network_performance",
     "isolation": "cluster.probe:isolation",
     "shaping_unavailable_reason": "cluster.probe:shaping_unavailable_reason",
     "SupervisedProcesses": "cluster.supervised_processes:SupervisedProcesses",

@@ -1,19 +1,15 @@
-"""What a job asks of its links, what is refused, and what is known of the types' own."""
+"""What a job asks of its links, and what is refused."""
 
 from __future__ import annotations
-
-import datetime
 
 import pytest
 from botocore.exceptions import ClientError
 from emulator_harness import request
-from moto.utilities.utils import load_resource
 
 from local_sagemaker.cluster import bandwidth, linux
 from local_sagemaker.cluster.bandwidth import Bandwidth, parse
 from local_sagemaker.protocol.errors import AwsError
-from local_sagemaker.protocol.validation import operation
-from local_sagemaker.training import instance_types, job_bandwidth
+from local_sagemaker.training import job_bandwidth
 from local_sagemaker.training.job_bandwidth import bandwidth_for_job
 
 
@@ -81,24 +77,6 @@ def test_a_malformed_variable_is_refused_when_the_job_is_created(emulator):
     assert caught.value.response["Error"]["Code"] == "ValidationException"
     with pytest.raises(ClientError, match="Requested resource not found"):
         api.describe_training_job(TrainingJobName="a-job")
-
-
-def test_the_table_says_what_ec2_says():
-    """moto carries EC2's own answers for every type that is still to be had."""
-    answers = load_resource("ec2/resources/instance_types.json")
-    resources = operation("CreateTrainingJob").input_shape.members["ResourceConfig"]
-    for name, known in instance_types.network_table().items():
-        assert name in resources.members["InstanceType"].enum
-        assert known.source.startswith("https://") and isinstance(known.date, datetime.date)
-        info = answers.get(name.removeprefix("ml."))
-        if info is None:
-            assert "karpenter" in known.source
-            continue
-        cards = info["NetworkInfo"]["NetworkCards"]
-        peak = sum(card["PeakBandwidthInGbps"] for card in cards)
-        assert known.gbit == sum(card["BaselineBandwidthInGbps"] for card in cards), name
-        assert known.burst_gbit == (peak if peak > known.gbit else None), name
-        assert known.efa == info["NetworkInfo"]["EfaSupported"], name
 
 
 FAKE_TC = """#!/bin/sh
