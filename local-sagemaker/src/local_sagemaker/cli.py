@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
 import time
-from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import click
 from botocore.exceptions import BotoCoreError, ClientError
@@ -21,30 +23,6 @@ An AWS CLI before 2.13 (of version 1: before 1.29) and a boto3 before 1.28 ignor
 and call AWS itself. Give such a CLI --endpoint-url "$AWS_ENDPOINT_URL" each time.
 get_execution_role() of the sagemaker SDK 2 calls AWS itself, too: write the role's ARN instead.
 """
-SERVER_OPTIONS = (
-    click.option("--port", type=click.IntRange(0, 65535), default=None, help="0 takes a free one."),
-    click.option(
-        "--isolation",
-        type=click.Choice(["auto", "namespaces", "processes"]),
-        default="auto",
-        show_default=True,
-        help="How instances are isolated.",
-    ),
-    click.option(
-        "--grace",
-        type=click.FloatRange(min=0, max=MAX_GRACE),
-        default=20.0,
-        show_default=True,
-        help="Seconds from SIGTERM to SIGKILL.",
-    ),
-    click.option(
-        "--max-instances",
-        type=click.IntRange(min=1),
-        default=MAX_INSTANCES,
-        show_default=True,
-        help="Instances of all jobs that run at once.",
-    ),
-)
 
 
 class WrongUse(click.ClickException):
@@ -61,23 +39,42 @@ class Commands(click.Group):
             raise click.ClickException(str(error)) from error
 
 
-def server_options(command: Callable) -> Callable:
-    """The options of `start`, and of `python -m local_sagemaker`, which it runs."""
-    for option in reversed(SERVER_OPTIONS):
-        command = option(command)
-    return command
-
-
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """SageMaker on this machine: training jobs and hosted models as real processes."""
 
 
 @main.command()
-@server_options
-def start(port, isolation, grace, max_instances) -> None:
+@click.option("--port", type=click.IntRange(0, 65535), default=None, help="0 takes a free one.")
+@click.option(
+    "--isolation",
+    type=click.Choice(["auto", "namespaces", "processes"]),
+    default="auto",
+    show_default=True,
+    help="How instances are isolated.",
+)
+@click.option(
+    "--grace",
+    type=click.FloatRange(min=0, max=MAX_GRACE),
+    default=20.0,
+    show_default=True,
+    help="Seconds from SIGTERM to SIGKILL.",
+)
+@click.option(
+    "--max-instances",
+    type=click.IntRange(min=1),
+    default=MAX_INSTANCES,
+    show_default=True,
+    help="Instances of all jobs that run at once.",
+)
+@click.option("--foreground", is_flag=True, help="Run until Ctrl-C, and log to this terminal.")
+@click.option("--state", type=Path, default=None, hidden=True)
+def start(port, isolation, grace, max_instances, foreground, state) -> None:
     """Start the emulator in the background."""
-    state = daemon.state_directory()
+    state = state or daemon.state_directory()
+    number = daemon.DEFAULT_PORT if port is None else port
+    if foreground:
+        return _serve(state, number, isolation, grace, max_instances)
     emulator = daemon.running(state)
     if emulator:
         if port not in (None, 0, emulator.port):
@@ -89,7 +86,7 @@ def start(port, isolation, grace, max_instances) -> None:
         return
     options = ["--isolation", isolation, "--grace", str(grace)]
     options += ["--max-instances", str(max_instances)]
-    emulator = daemon.start(state, daemon.DEFAULT_PORT if port is None else port, options)
+    emulator = daemon.start(state, number, options)
     click.echo(f"The emulator answers on {emulator.url} (pid {emulator.pid})")
     if emulator.isolation == PROCESSES:
         click.echo(
@@ -102,6 +99,19 @@ def start(port, isolation, grace, max_instances) -> None:
             "needs root."
         )
     click.echo('For a shell: eval "$(local-sagemaker env)"')
+
+
+def _serve(state: Path, *settings: Any) -> None:
+    from local_sagemaker.server.serve import CannotServe, serve
+
+    # moto's EC2 begins with 1,300 images in each region, and all would be written with each change.
+    os.environ.setdefault("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)
+    try:
+        serve(state, *settings)
+    except CannotServe as error:
+        raise click.ClickException(str(error)) from error
 
 
 @main.command()

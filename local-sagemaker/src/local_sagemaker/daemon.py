@@ -113,7 +113,7 @@ def conflicting_variables(environ: Mapping[str, str]) -> list[str]:
 def start(state: Path, port: int, options: list[str] | None = None) -> Running:
     """Start the emulator in the background and wait until it answers.
 
-    options: more arguments for `python -m local_sagemaker`. Raises EmulatorError.
+    options: more of `local-sagemaker start`. Raises EmulatorError.
     """
     try:
         credentials.make_private(state)
@@ -126,10 +126,10 @@ def start(state: Path, port: int, options: list[str] | None = None) -> Running:
             "the variable LOCAL_SAGEMAKER_STATE_DIR."
         ) from error
     offset = log.tell()
-    command = [sys.executable, "-m", "local_sagemaker", "--state", str(state)]
+    command = [sys.executable, "-m", "local_sagemaker", "start", "--foreground"]
     with log:
         process = subprocess.Popen(
-            [*command, "--port", str(port), *(options or [])],
+            [*command, "--state", str(state), "--port", str(port), *(options or [])],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -160,7 +160,7 @@ def _last_line(log: Path, offset: int) -> str:
     if not text and not shutil.disk_usage(log).free:
         return f"The disk of the state directory {log.parent} is full: free some space."
     last = text.splitlines()[-1] if text else "it ended without an error message"
-    return last.removeprefix("local_sagemaker: ")
+    return last.removeprefix("Error: ")
 
 
 def stop(state: Path) -> bool:

@@ -53,14 +53,6 @@ def check_error_format(response: Response, request: Request) -> None:
     raise AwsError(code or "InvalidRequest", message, response.status_code)
 
 
-def http_error(status: int, words: str) -> bytes:
-    """The whole response to what is not HTTP: status line, headers, an error in S3's form."""
-    code = _camel_case(words) or "BadRequest"
-    body = f"{PROLOG}{_error_xml(code, words)}".encode()
-    head = f"HTTP/1.1 {status} {code}\r\nContent-Type: application/xml\r\n"
-    return f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
-
-
 def _camel_case(words: str) -> str:
     return "".join(word.capitalize() for word in words.split())
 

@@ -23,7 +23,7 @@ from local_sagemaker.core.aws import LocalAws
 from local_sagemaker.moto_backend.patch import UnsupportedMoto
 from local_sagemaker.moto_backend.state import MotoState, StateError
 from local_sagemaker.server.app import Emulator
-from local_sagemaker.server.http import RequestHandler, Server, raise_file_limit
+from local_sagemaker.server.http import RequestHandler, Server
 from local_sagemaker.storage.files import remove, replace
 
 LOG = logging.getLogger(__name__)
@@ -51,7 +51,6 @@ def serve(
     with _state_errors(state):
         credentials.make_private(state)
     with _only_one(state), _bind(port) as server:
-        raise_file_limit()
         port = server.server_address[1]
         try:
             kind, why = probe.isolation(isolation)
