@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from functools import partial
 
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.sagemaker.exceptions import ValidationError
@@ -33,6 +34,9 @@ PASSED_ON = (
     "ListEndpointConfigs",
     "DeleteEndpointConfig",
 )
+
+
+_row = partial(listing.summary, kind="Endpoint")
 
 
 class Endpoints(Registry):
@@ -107,7 +111,7 @@ class Endpoints(Registry):
         return description(run.record)
 
     def list(self, request: dict, region: str) -> dict:
-        return listing.page(self.in_region(region), request, "Endpoints", _summary)
+        return listing.page(self.in_region(region), request, "Endpoints", _row)
 
     def delete(self, request: dict, region: str) -> dict:
         with self.lock:
@@ -142,22 +146,11 @@ def description(record: Record) -> dict:
         if "InitialVariantWeight" in variant:
             weight = variant["InitialVariantWeight"]
             shown |= {"CurrentWeight": weight, "DesiredWeight": weight}
-        answer = _summary(record) | {
+        answer = _row(record) | {
             "EndpointConfigName": data["config"],
             "ProductionVariants": [shown],
         }
         return answer | ({"FailureReason": data["reason"]} if "reason" in data else {})
-
-
-def _summary(record: Record) -> dict:
-    data = record.data
-    return {
-        "EndpointName": record.name,
-        "EndpointArn": data["arn"],
-        "CreationTime": data["created"],
-        "LastModifiedTime": data["modified"],
-        "EndpointStatus": record.status,
-    }
 
 
 def _variant(config: dict) -> dict:

@@ -11,8 +11,8 @@ from local_sagemaker.protocol.errors import validation
 PAGE = 100
 
 
-def page(records: list, request: dict, member: str, summary: Callable[[Any], dict]) -> dict:
-    """The answer: a page of summaries as `member`, and the token of the next one if there is one.
+def page(records: list, request: dict, member: str, row: Callable[[Any], dict]) -> dict:
+    """The answer: a page of rows as `member`, and the token of the next one if there is one.
 
     records: with `name`, `status`, and `data` that has created and modified (Unix seconds).
     Raises AwsError for an invalid token or time.
@@ -24,9 +24,24 @@ def page(records: list, request: dict, member: str, summary: Callable[[Any], dic
     listed.sort(key=key, reverse=request.get("SortOrder", "Descending") == "Descending")
     start = _start(request)
     end = start + request.get("MaxResults", PAGE)
-    answer: dict[str, Any] = {member: [summary(record) for record in listed[start:end]]}
+    answer: dict[str, Any] = {member: [row(record) for record in listed[start:end]]}
     if end < len(listed):
         answer["NextToken"] = base64.b64encode(str(end).encode()).decode()
+    return answer
+
+
+def summary(record: Any, kind: str) -> dict:
+    """What descriptions and lists say of every record. kind: "TrainingJob", "Endpoint", ..."""
+    data = record.data
+    answer = {
+        f"{kind}Name": record.name,
+        f"{kind}Arn": data["arn"],
+        "CreationTime": data["created"],
+        "LastModifiedTime": data["modified"],
+        f"{kind}Status": record.status,
+    }
+    if "ended" in data:
+        answer[f"{kind.removesuffix('Job')}EndTime"] = data["ended"]
     return answer
 
 

@@ -171,7 +171,7 @@ class TrainingJobs(Registry):
     def list(self, request: dict, region: str) -> dict:
         # Nothing stays warm here: a question for warm pools finds none.
         records = [] if "WarmPoolStatusEquals" in request else self.in_region(region)
-        return listing.page(records, request, "TrainingJobSummaries", _summary)
+        return listing.page(records, request, "TrainingJobSummaries", _row)
 
     def search(self, request: dict, region: str) -> dict:
         if request["Resource"] != "TrainingJob":
@@ -245,7 +245,7 @@ def description(record: JobRecord) -> dict:
         data, request = record.data, record.request
         known = operation("DescribeTrainingJob").output_shape.members
         answer = {name: value for name, value in request.items() if name in known}
-        answer |= _summary(record)
+        answer |= _row(record)
         answer |= {
             "SecondaryStatusTransitions": data["transitions"],
             "FinalMetricDataList": [
@@ -288,14 +288,6 @@ def _search_row(record: JobRecord) -> dict:
     return {"TrainingJob": {name: fields[name] for name in fields if name in shape.members}}
 
 
-def _summary(record: JobRecord) -> dict:
-    data = record.data
-    times = {"TrainingEndTime": data["ended"]} if "ended" in data else {}
-    return times | {
-        "TrainingJobName": record.name,
-        "TrainingJobArn": data["arn"],
-        "CreationTime": data["created"],
-        "LastModifiedTime": data["modified"],
-        "TrainingJobStatus": data["status"],
-        "SecondaryStatus": data["transitions"][-1]["Status"],
-    }
+def _row(record: JobRecord) -> dict:
+    status = record.data["transitions"][-1]["Status"]
+    return listing.summary(record, "TrainingJob") | {"SecondaryStatus": status}

@@ -70,7 +70,7 @@ class TransformJobs(Registry):
         return description(self._get(request, region))
 
     def list(self, request: dict, region: str) -> dict:
-        return listing.page(self.in_region(region), request, "TransformJobSummaries", _summary)
+        return listing.page(self.in_region(region), request, "TransformJobSummaries", _row)
 
     def stop(self, request: dict, region: str) -> dict:
         record = self._get(request, region)
@@ -97,26 +97,16 @@ def description(record: Record) -> dict:
         known = operation("DescribeTransformJob").output_shape.members
         answer = {name: value for name, value in record.request.items() if name in known}
         answer.setdefault("DataProcessing", NO_FILTERS)
-        answer |= _summary(record)
+        answer |= _row(record)
         del answer["LastModifiedTime"]
         if "started" in record.data:
             answer["TransformStartTime"] = record.data["started"]
         return answer
 
 
-def _summary(record: Record) -> dict:
-    data = record.data
-    answer = {
-        "TransformJobName": record.name,
-        "TransformJobArn": data["arn"],
-        "CreationTime": data["created"],
-        "LastModifiedTime": data["modified"],
-        "TransformJobStatus": record.status,
-    }
-    for member, name in (("TransformEndTime", "ended"), ("FailureReason", "reason")):
-        if name in data:
-            answer[member] = data[name]
-    return answer
+def _row(record: Record) -> dict:
+    reason = {"FailureReason": record.data["reason"]} if "reason" in record.data else {}
+    return listing.summary(record, "TransformJob") | reason
 
 
 def _check(request: dict) -> None:
