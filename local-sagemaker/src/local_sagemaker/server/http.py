@@ -37,6 +37,7 @@ class RequestHandler(MotoRequestHandler):
     disable_nagle_algorithm = True  # else the last packet of a response waits for a client's ACK
     wbufsize = 64 * 1024  # headers and a short body leave in one packet
     # What http.server says about bad HTTP, in S3's form in place of a page:
+    default_request_version = "HTTP/1.0"  # of 0.9 are responses without a head
     error_content_type = "application/xml"
     error_message_format = (
         f"{PROLOG}<Error><Code>BadRequest</Code><Message>%(message)s</Message></Error>"
