@@ -229,4 +229,4 @@ print(json.dumps(found))
 def test_another_user_gets_nothing(emulator, tmp_path):
     key = str(emulator.state / credentials.FILE)
     done = run_as_nobody(ATTACK, tmp_path, emulator.env["AWS_ENDPOINT_URL"], key)
-    assert done.stdout.strip() == '[403, 400, "no"]', done.stderr
+    assert done.stdout.strip() == '[403, 403, "no"]', done.stderr

@@ -27,7 +27,6 @@ from moto.iam.access_control import CreateAccessKeyFailure, create_access_key
 from moto.iam.models import get_account_id_from
 
 from local_sagemaker.protocol.errors import AwsError
-from local_sagemaker.protocol.responses import protocol
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 TIME = "%Y%m%dT%H%M%SZ"
@@ -60,27 +59,13 @@ WRONG = (
 )
 
 
-class Refused(Exception):
+class Refused(AwsError):
     """Why a signature is not accepted. kind: one of CODES."""
 
     def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
-
-
-@contextlib.contextmanager
-def _refusals(request: Request, service: str) -> Iterator[None]:
-    """Raise Refused as the AwsError of the request's protocol."""
-    try:
-        yield
-    except Refused as error:
-        spoken = protocol(request, service)
-        if spoken == "ec2":
-            raise AwsError("AuthFailure", str(error), 401) from error
-        code = CODES[error.kind][("s3", "json", "query").index(spoken)]
-        json_status = spoken == "json" and error.kind != "unsigned"
-        status = 400 if json_status or error.kind == "malformed" else 403
-        raise AwsError(code, str(error), status) from error
+        s3, json, query = CODES[kind]
+        codes = {"s3": s3, "json": json, "query": query, "ec2": "AuthFailure"}
+        super().__init__(json, message, 403, codes)
 
 
 @dataclass
@@ -117,8 +102,7 @@ class Signature:
         """Check that this body is the one that was signed. Raises AwsError."""
         body_hash = sha256(body).hexdigest()
         if self.payload_hash is None:
-            with _refusals(self.request, self.service):
-                self.verify(body_hash)
+            self.verify(body_hash)
         elif self.payload_hash not in UNSIGNED and not _equal(body_hash, self.payload_hash):
             raise AwsError(
                 "XAmzContentSHA256Mismatch",
@@ -141,17 +125,16 @@ def authenticate(request: Request, owner: Credentials) -> Signature:
     old_url = in_query and "AWSAccessKeyId" in request.args and "Signature" in request.args
     if not old_url and (request.content_type or "").startswith("multipart/form-data"):
         raise AwsError("NotImplemented", NO_FORMS, 501)
-    service = "s3" if old_url else scope(request)[1]
-    with _refusals(request, service):
-        if old_url:
-            return _verify_old_url(request, owner)
-        signature = _parse(request, service)
-        signature.credentials = _credentials(signature.key_id, signature.token, owner, service)
-        _check_time(signature)
-        signature.payload_hash = _payload_hash(signature)
-        if signature.payload_hash is not None:
-            signature.verify(signature.payload_hash)
-        return signature
+    if old_url:
+        return _verify_old_url(request, owner)
+    service = scope(request)[1]
+    signature = _parse(request, service)
+    signature.credentials = _credentials(signature.key_id, signature.token, owner, service)
+    _check_time(signature)
+    signature.payload_hash = _payload_hash(signature)
+    if signature.payload_hash is not None:
+        signature.verify(signature.payload_hash)
+    return signature
 
 
 def scope(request: Request) -> tuple[str, str]:
