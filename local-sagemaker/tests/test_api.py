@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import datetime
 from concurrent.futures import ThreadPoolExecutor
 
@@ -101,7 +100,7 @@ def test_list_pages(emulator, listed):
     assert [name for page in pages for name in names(page)] == listed[::-1]
 
 
-@pytest.mark.parametrize("token", ["rubbish", "====", base64.b64encode(b"-2").decode(), "é"])
+@pytest.mark.parametrize("token", ["rubbish", "====", "-2", "é"])
 def test_a_token_that_is_none(emulator, token):
     with pytest.raises(ClientError, match="NextToken is not one") as caught:
         emulator.client("sagemaker").list_training_jobs(NextToken=token)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable
 from typing import Any
 
@@ -26,7 +25,7 @@ def page(records: list, request: dict, member: str, row: Callable[[Any], dict]) 
     end = start + request.get("MaxResults", PAGE)
     answer: dict[str, Any] = {member: [row(record) for record in listed[start:end]]}
     if end < len(listed):
-        answer["NextToken"] = base64.b64encode(str(end).encode()).decode()
+        answer["NextToken"] = str(end)
     return answer
 
 
@@ -65,16 +64,10 @@ def _time(request: dict, name: str, default: float) -> float:
 
 
 def _start(request: dict) -> int:
-    token = request.get("NextToken")
-    if token is None:
-        return 0
-    try:
-        start = int(base64.b64decode(token, validate=True))
-        if start < 0:
-            raise ValueError(start)
-        return start
-    except ValueError as error:
-        raise validation("NextToken is not one that this service gave.") from error
+    token = request.get("NextToken", "0")
+    if not token.isdecimal():
+        raise validation("NextToken is not one that this service gave.")
+    return int(token)
 
 
 def matches(job: dict, expression: dict) -> bool:
