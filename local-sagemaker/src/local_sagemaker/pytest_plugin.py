@@ -190,32 +190,6 @@ def start(estimator: Any, inputs: object = None) -> str:
     return estimator.latest_training_job.name
 
 
-def processes_with(text: str) -> list[str]:
-    """The command lines of living processes that have `text` there or in their environment."""
-    commands = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            if process.pid != os.getpid() and text in str((process.cmdline(), process.environ())):
-                commands.append(" ".join(process.cmdline()))
-    return commands
-
-
-def until_gone(name: str, seconds: float = 60) -> None:
-    """Fail the test if processes of a job are still there after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while commands := processes_with(name):
-        assert time.monotonic() < deadline, commands
-        time.sleep(0.1)
-
-
-def until_log(emulator: Emulator, name: str, text: str, seconds: float = 180) -> None:
-    """Wait for a line in a job's log. Fails the test after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while not any(text in line for lines in emulator.log(name).values() for line in lines):
-        assert time.monotonic() < deadline, f"no line {text!r}: the script never began"
-        time.sleep(0.1)
-
-
 @pytest.fixture(scope="session")
 def sagemaker_emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
     """An `Emulator` on a free port, with an empty state directory and a bucket."""

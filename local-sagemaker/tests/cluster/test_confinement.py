@@ -16,14 +16,14 @@ from pathlib import Path
 import psutil
 import pytest
 from botocore.exceptions import ClientError
-from emulator_harness import SCRIPTS, command_request, estimator, request, start
+from emulator_harness import SCRIPTS, command_request, estimator, processes_with, request, start
 from nobody_helpers import only_root, run_as_nobody
 
 from local_sagemaker import daemon
 from local_sagemaker.cluster import relay
 from local_sagemaker.cluster.orphans import kill_orphans
 from local_sagemaker.cluster.spec import JOB_ENV
-from local_sagemaker.pytest_plugin import BUCKET, Emulator, processes_with, sdk_session
+from local_sagemaker.pytest_plugin import BUCKET, Emulator, sdk_session
 
 # What README's table says: what works in an instance of namespaces, and what else in one that is a
 # plain process.

@@ -8,12 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 import psutil
 import pytest
 from botocore.exceptions import ClientError
+from emulator_harness import processes_with, until_gone
 from hosting_helpers import TRIPLE, script
 from nobody_helpers import only_root, run_as_nobody
 
 from local_sagemaker.api.runtime import body_limit
 from local_sagemaker.hosting.runtime.http import KEY
-from local_sagemaker.pytest_plugin import processes_with, until_gone
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 from botocore.exceptions import ClientError
+from emulator_harness import processes_with
 from hosting_helpers import PATIENCE, TRIPLE, archive, no_retries, script
 
 from local_sagemaker.api.runtime import RuntimeApi
@@ -23,7 +24,6 @@ from local_sagemaker.hosting.model import Container, fetch
 from local_sagemaker.hosting.runtime.__main__ import load
 from local_sagemaker.hosting.runtime.http import CannotLoad
 from local_sagemaker.protocol.bodies import RequestBody
-from local_sagemaker.pytest_plugin import processes_with
 
 
 def test_a_model_that_cannot_be_loaded(served):

@@ -7,9 +7,10 @@ import time
 
 import pytest
 from botocore.exceptions import ClientError
+from emulator_harness import processes_with
 from hosting_helpers import PATIENCE, TRIPLE, script
 
-from local_sagemaker.pytest_plugin import BUCKET, processes_with
+from local_sagemaker.pytest_plugin import BUCKET
 
 JSON = "application/json"
 LINES = TRIPLE.replace(

@@ -12,10 +12,10 @@ import uuid
 import pytest
 from botocore.exceptions import ClientError
 from click.testing import CliRunner
-from emulator_harness import command_request, estimator, request, start
+from emulator_harness import command_request, estimator, request, start, until_gone, until_log
 
 from local_sagemaker.cli import main as command
-from local_sagemaker.pytest_plugin import BUCKET, until_gone, until_log
+from local_sagemaker.pytest_plugin import BUCKET
 from local_sagemaker.training import spot
 
 UNTIL = 40
