@@ -10,7 +10,6 @@ import asyncio
 import importlib.metadata
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -21,12 +20,10 @@ from sagemaker_training import (
     entry_point,
     environment,
     errors,
-    files,
     modules,
     process,
 )
 
-SOURCE = "sourcedir.tar.gz"  # training/channels.py puts it there
 IMAGE = "LOCAL_SAGEMAKER_IMAGE"  # the variable that names the image asked for
 # The toolkit imports TensorFlow, for seconds, only to learn the names of its errors.
 TENSORFLOW_ERRORS = [
@@ -113,19 +110,6 @@ async def _end_streams(script: asyncio.subprocess.Process) -> None:
             stream.feed_eof()
 
 
-def brought(download: Callable[[str, str], None]) -> Callable[[str, str], None]:
-    """The toolkit's download of source_dir, which the emulator has put into TMPDIR already."""
-
-    def fetch(url: str, path: str) -> None:
-        archive = os.path.join(os.environ.get("TMPDIR", ""), SOURCE)
-        if os.path.isfile(archive):
-            shutil.move(archive, path)
-        else:
-            download(url, path)
-
-    return fetch
-
-
 def telling(install: Callable) -> Callable:
     """The toolkit's installation of source_dir, which says what it leaves out."""
 
@@ -145,7 +129,6 @@ def telling(install: Callable) -> Callable:
 def patch() -> None:
     """Apply the patches in this process."""
     process.run_async = _run_async
-    files.s3_download = brought(files.s3_download)
     entry_point.install = telling(entry_point.install)
     modules.install = constrained(modules.install)
     modules.install_requirements = constrained(modules.install_requirements)

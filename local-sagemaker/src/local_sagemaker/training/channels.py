@@ -6,17 +6,14 @@ a script cannot tell, but for the time to the first byte).
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 from pathlib import Path
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local_sagemaker.core.aws import AWS_ERRORS, LocalAws, split_uri
+from local_sagemaker.core.aws import LocalAws, split_uri
 from local_sagemaker.core.s3_input import KIND, download, inside, objects_below
 from local_sagemaker.protocol.errors import validation
-
-SOURCE = "sourcedir.tar.gz"  # container/toolkit_patches.py looks for it
 
 
 def check(aws: LocalAws, request: dict, region: str) -> None:
@@ -85,16 +82,3 @@ def fetch(aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> 
                     shutil.copyfile(inside(first, path, key), place)
                 else:
                     download(aws, region, bucket, key, place, "Data download failed:")
-
-
-def fetch_source(aws: LocalAws, request: dict, region: str, folders: list[Path]) -> None:
-    """Put the script's archive into each folder, if S3 has it: else the instance says so itself."""
-    uri = request.get("HyperParameters", {}).get("sagemaker_submit_directory", "").strip('"')
-    if not uri.startswith("s3://"):
-        return
-    bucket, key = split_uri(uri)
-    first = folders[0] / SOURCE
-    with contextlib.suppress(*AWS_ERRORS, OSError):
-        aws.client("s3", region).download_file(bucket, key, str(first))
-        for folder in folders[1:]:
-            shutil.copyfile(first, folder / SOURCE)

@@ -108,9 +108,6 @@ class JobRun:
         if not self.connectivity.s3 and {"InputDataConfig", "CheckpointConfig"} & {*request}:
             raise DataError(f"Data download failed:{connectivity.NO_S3}")
         channels.fetch(self.aws, request, self.region, opt_ml)
-        if self.connectivity.emulator:
-            folders = [folder.parent / "tmp" for folder in opt_ml.values()]
-            channels.fetch_source(self.aws, request, self.region, folders)
         if "CheckpointConfig" in request:
             artifacts.fetch_checkpoints(self.aws, request, self.region, opt_ml)
         return artifacts.syncs(self.aws, request, self.region, self.left)
