@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from urllib.parse import quote, unquote_to_bytes, urlsplit
+from urllib.parse import urlsplit
 
 from botocore.auth import HmacV1QueryAuth, S3SigV4Auth, SigV4Auth
 from botocore.awsrequest import AWSRequest
@@ -247,17 +247,10 @@ class _S3Signer(_Signer, S3SigV4Auth):
 
 
 def _as_signed(signature: Signature, payload_hash: str) -> AWSRequest:
-    """The request for botocore's signer. Path and query are encoded as AWS encodes them."""
+    """The request for botocore's signer, as it was before it had a signature."""
     request = signature.request
     path, query = _address(request)
-    if signature.service == "s3":
-        path = quote(unquote_to_bytes(path), safe="/~")
-    pairs = [parameter.partition("=") for parameter in query.split("&") if parameter]
-    query = "&".join(
-        f"{_encoded(name)}={_encoded(value)}"
-        for name, _, value in pairs
-        if name != "X-Amz-Signature"
-    )
+    query = "&".join(pair for pair in query.split("&") if not pair.startswith("X-Amz-Signature="))
     signed = AWSRequest(request.method, f"http://localhost{path}?{query}")
     for name, value in _headers(request):
         if name in signature.signed_headers:
@@ -309,10 +302,6 @@ def _address(request: Request) -> tuple[str, str]:
     if not raw.startswith("/"):  # http://host/path
         path = urlsplit(path).path
     return path, query
-
-
-def _encoded(text: str) -> str:
-    return quote(unquote_to_bytes(text.replace("+", " ")), safe="-_.~")
 
 
 def _headers(request: Request) -> Iterator[tuple[str, str]]:
