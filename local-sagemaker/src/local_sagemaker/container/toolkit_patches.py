@@ -81,33 +81,17 @@ async def _run_async(cmd, processes_per_host, env, cwd, stderr, error_classes=No
     script = await asyncio.create_subprocess_exec(
         *cmd, env=env, cwd=cwd, stdout=asyncio.subprocess.PIPE, stderr=stderr, **kwargs
     )
-    let_go = asyncio.ensure_future(_end_streams(script))
-    output = await asyncio.gather(
-        *(
-            process.watch(
-                _WholeLines(stream) if stream else None, processes_per_host, error_classes
-            )
-            for stream in (script.stdout, script.stderr)
-        )
-    )
-    code = await _return_code(script)
-    let_go.cancel()
-    return code, output, script
-
-
-async def _return_code(script: asyncio.subprocess.Process) -> int:
-    """asyncio's own `wait` waits for the output's end too."""
-    while script.returncode is None:
+    streams = [stream for stream in (script.stdout, script.stderr) if stream]
+    read = [
+        asyncio.ensure_future(process.watch(_WholeLines(stream), processes_per_host, error_classes))
+        for stream in streams
+    ]
+    while script.returncode is None:  # asyncio's own `wait` waits for the output's end, too
         await asyncio.sleep(0.02)
-    return script.returncode
-
-
-async def _end_streams(script: asyncio.subprocess.Process) -> None:
-    await _return_code(script)
-    await asyncio.sleep(AFTER_THE_END)
-    for stream in (script.stdout, script.stderr):
-        if stream:
-            stream.feed_eof()
+    await asyncio.wait(read, timeout=AFTER_THE_END)
+    for stream in streams:
+        stream.feed_eof()
+    return script.returncode, await asyncio.gather(*read), script
 
 
 def telling(install: Callable) -> Callable:
