@@ -156,22 +156,6 @@ class StoredLogStream(_MotoLogStream):
     def _update(self) -> None:
         """Nothing: moto would look for times in the events that it does not have."""
 
-    def to_describe_dict(self) -> dict[str, Any]:
-        description = super().to_describe_dict()
-        ((size, first, last, ingested),) = _open().select(
-            "coalesce(sum(length(message)), 0), min(time), max(time), max(ingested)",
-            *(self.id, None, None),
-        )
-        description["storedBytes"] = size
-        if last is not None:
-            description |= {
-                "firstEventTimestamp": first,
-                "lastEventTimestamp": last,
-                "lastIngestionTime": ingested,
-                "uploadSequenceToken": "1",
-            }
-        return description
-
     def put_log_events(self, log_events: list[dict[str, Any]]) -> str:
         if self.stored_bytes <= STREAM_LIMIT:
             self.stored_bytes += sum(len(event["message"]) for event in log_events)
