@@ -13,7 +13,7 @@ from local_sagemaker.api import listing
 from local_sagemaker.cluster.orphans import kill_orphans
 from local_sagemaker.cluster.spec import MAX_INSTANCES, NAMESPACES
 from local_sagemaker.core.aws import LocalAws, name_in
-from local_sagemaker.core.records import JOIN_SECONDS, Registry
+from local_sagemaker.core.records import CRASHED, JOIN_SECONDS, Registry
 from local_sagemaker.protocol.errors import NOT_FOUND, AwsError, validation
 from local_sagemaker.protocol.validation import operation
 from local_sagemaker.storage.files import remove
@@ -25,10 +25,6 @@ from local_sagemaker.training.job_run import JobRun, clean
 from local_sagemaker.training.spot import DAY
 
 LOG = logging.getLogger(__name__)
-CRASHED = (
-    "InternalServerError: the emulator ended while this job was running (it was killed, or "
-    "the machine stopped). Nothing of the job runs any more; start it again."
-)
 RULES = "leave the estimator's rules out, and check the logged metrics in the script"
 NOT_OFFERED = {
     "DebugRuleConfigurations": RULES,
@@ -283,9 +279,7 @@ def _properties(record: JobRecord) -> dict:
 
 def _search_row(record: JobRecord) -> dict:
     """A job as Search gives it: its description, with its tags."""
-    shape = operation("Search").output_shape.members["Results"].member.members["TrainingJob"]
-    fields = description(record) | {"Tags": record.data["tags"]}
-    return {"TrainingJob": {name: fields[name] for name in fields if name in shape.members}}
+    return {"TrainingJob": description(record) | {"Tags": record.data["tags"]}}
 
 
 def _row(record: JobRecord) -> dict:

@@ -11,7 +11,7 @@ from moto.core import DEFAULT_ACCOUNT_ID
 from local_sagemaker.api import listing
 from local_sagemaker.cluster.orphans import kill_orphans
 from local_sagemaker.core.aws import name_in
-from local_sagemaker.core.records import Record, Registry
+from local_sagemaker.core.records import CRASHED, Record, Registry
 from local_sagemaker.core.s3_input import KIND
 from local_sagemaker.hosting import model
 from local_sagemaker.hosting.transform_run import TransformRun, clean
@@ -19,10 +19,6 @@ from local_sagemaker.protocol.errors import AwsError, validation
 from local_sagemaker.protocol.validation import operation
 
 RUNNING = ("InProgress", "Stopping")
-CRASHED = (
-    "InternalServerError: the emulator ended while this job was running. Nothing of the job "
-    "runs any more; start it again under another name."
-)
 MAX_MB = 100  # "The value of MaxPayloadInMB cannot be greater than 100 MB", botocore's model
 NO_FILTERS = {"InputFilter": "$", "OutputFilter": "$", "JoinSource": "None"}
 

@@ -17,6 +17,10 @@ from local_sagemaker.storage.files import replace
 LOG = logging.getLogger(__name__)
 FILE = "record.json"
 JOIN_SECONDS = 15  # for everything that runs, together
+CRASHED = (
+    "InternalServerError: the emulator ended while this job was running (it was killed, or "
+    "the machine stopped). Nothing of the job runs any more; start it again under another name."
+)
 
 
 class Record:

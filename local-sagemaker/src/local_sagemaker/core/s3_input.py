@@ -53,15 +53,8 @@ def inside(folder: Path, name: str, key: str) -> Path:
         raise DataError(f"S3 key {key!r} cannot be a file: no name holds a zero byte. Rename it.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        clash = True
     except OSError as error:
-        raise DataError(f"S3 key '{key}' cannot be a file: {error.strerror}") from error
-    else:
-        clash = os.path.isdir(path)  # Path.is_dir() raises for a name that is too long
-    if clash:
-        raise DataError(
-            f"S3 key '{key}' needs a directory where another object has a file, or the other way "
-            "round. Rename one."
-        )
+        raise DataError(f"S3 key '{key}' cannot be a file: {error.strerror}. Rename it.") from error
+    if os.path.isdir(path):  # Path.is_dir() raises for a name that is too long
+        raise DataError(f"S3 key '{key}' is the folder of another object: rename one.")
     return path
