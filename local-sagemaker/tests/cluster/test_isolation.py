@@ -110,8 +110,6 @@ def test_without_namespaces_variables_are_the_same_and_tf_configs_ports_exist(pl
     assert all(address.startswith("localhost:") for address in addresses)
     notes = job.lines("[local]")
     assert any("instances are plain processes here" in line for line in notes)
-    wide = "links are wide: instances are plain processes here and share the loopback"
-    assert [line for line in notes if line.startswith("links")] == [wide]
     until_gone(job.name)
 
 

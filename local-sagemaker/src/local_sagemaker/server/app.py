@@ -109,7 +109,7 @@ class Emulator:
     """Answers requests: the first handler that returns a response ends the chain.
 
     operations: of SageMaker that are answered here, by name. owner: the state directory's key.
-    runtime: answers InvokeEndpoint; without it moto does.
+    runtime: answers InvokeEndpoint.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Emulator:
         operations: dict[str, Operation],
         state: MotoState,
         owner: Credentials,
-        runtime: RuntimeApi | None = None,
+        runtime: RuntimeApi,
     ) -> None:
         self.operations, self.state, self.owner, self.runtime = operations, state, owner, runtime
         self.objects = ObjectProtocol(ObjectCalls(state.objects))
@@ -154,7 +154,7 @@ class Emulator:
 
     def invoke_endpoint(self, call: Call) -> Response | None:
         name = endpoint_of(call.request.environ) if call.service == "sagemaker" else None
-        if name and self.runtime and call.signature:
+        if name and call.signature:
             return self.runtime.invoke(name, call.request, call.signature)
         return None
 
