@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Callable
 from functools import partial
 
-from moto.core import DEFAULT_ACCOUNT_ID
 from moto.sagemaker.exceptions import ValidationError
 
 from local_sagemaker.api import listing
@@ -69,20 +68,20 @@ class Endpoints(Registry):
         """Checked alone: moto takes a name twice, and AWS does not."""
         name = request["ModelName"]
         if name in model.moto_sagemaker(region)._models:
-            arn = _arn(region, "model", name)
+            arn = listing.arn_of("model", name, region)
             raise validation(f'Cannot create already existing model "{arn}".')
 
     def create_config(self, request: dict, region: str) -> None:
         """Checked alone, as in create_model."""
         name = request["EndpointConfigName"]
         if name in model.moto_sagemaker(region).endpoint_configs:
-            arn = _arn(region, "endpoint-config", name)
+            arn = listing.arn_of("endpoint-config", name, region)
             # AWS's words: https://github.com/awslabs/spot-tagging-bot-for-digital-assets/issues/2
             raise validation(f'Cannot create already existing endpoint configuration "{arn}".')
 
     def create(self, request: dict, region: str) -> dict:
         name = request["EndpointName"]
-        key, arn = name_in(region, name), _arn(region, "endpoint", name)
+        key, arn = name_in(region, name), listing.arn_of("endpoint", name, region)
         try:
             sagemaker = model.moto_sagemaker(region)
             config = sagemaker.describe_endpoint_config(request["EndpointConfigName"])
@@ -130,7 +129,9 @@ class Endpoints(Registry):
     def _get(self, request: dict, region: str) -> EndpointRun:
         name = request["EndpointName"]
         if (run := self.runs.get(name_in(region, name))) is None:
-            raise validation(f'Could not find endpoint "{_arn(region, "endpoint", name)}".')
+            raise validation(
+                f'Could not find endpoint "{listing.arn_of("endpoint", name, region)}".'
+            )
         return run
 
 
@@ -166,7 +167,3 @@ def _variant(config: dict) -> dict:
     if feature:
         raise validation(f"The emulator does not offer {feature}.")
     return variants[0]
-
-
-def _arn(region: str, kind: str, name: str) -> str:
-    return f"arn:aws:sagemaker:{region}:{DEFAULT_ACCOUNT_ID}:{kind}/{name.lower()}"

@@ -1,13 +1,20 @@
-"""What all List calls have in common: filters, order, pages. And Search's filters."""
+"""What SageMaker's calls have in common: ARNs, summaries, pages of lists, Search's filters."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from moto.core import DEFAULT_ACCOUNT_ID
+
 from local_sagemaker.protocol.errors import validation
 
 PAGE = 100
+
+
+def arn_of(kind: str, name: str, region: str) -> str:
+    """kind: such as "training-job"."""
+    return f"arn:aws:sagemaker:{region}:{DEFAULT_ACCOUNT_ID}:{kind}/{name.lower()}"
 
 
 def page(records: list, request: dict, member: str, row: Callable[[Any], dict]) -> dict:

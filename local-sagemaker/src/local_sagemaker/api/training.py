@@ -7,8 +7,6 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from moto.core import DEFAULT_ACCOUNT_ID
-
 from local_sagemaker.api import listing
 from local_sagemaker.cluster.orphans import kill_orphans
 from local_sagemaker.cluster.spec import MAX_INSTANCES, NAMESPACES
@@ -21,7 +19,7 @@ from local_sagemaker.training import artifacts, channels, job_log, spot
 from local_sagemaker.training.connectivity import connectivity_for_job
 from local_sagemaker.training.job_bandwidth import bandwidth_for_job
 from local_sagemaker.training.job_record import JobRecord
-from local_sagemaker.training.job_run import JobRun, clean
+from local_sagemaker.training.job_run import JobRun
 from local_sagemaker.training.spot import DAY
 
 LOG = logging.getLogger(__name__)
@@ -69,7 +67,7 @@ class TrainingJobs(Registry):
             orphans = kill_orphans(self.aws.mark(record.key))
             record.end("Failed", reason=CRASHED)
             LOG.warning("%s did not survive; %d processes were killed", record.name, orphans)
-            clean(record.path.parent)
+            record.remove_all_else()
 
     def operations(self) -> dict[str, Callable[[dict, str], dict]]:
         return {
@@ -94,7 +92,7 @@ class TrainingJobs(Registry):
         )
         name = request["TrainingJobName"]
         key = name_in(region, name)
-        arn = f"arn:aws:sagemaker:{region}:{DEFAULT_ACCOUNT_ID}:training-job/{name}"
+        arn = listing.arn_of("training-job", name, region)
         with self.lock:
             self._check_limit(request["ResourceConfig"]["InstanceCount"])
             if key in self.records:

@@ -6,15 +6,13 @@ import time
 import uuid
 from collections.abc import Callable
 
-from moto.core import DEFAULT_ACCOUNT_ID
-
 from local_sagemaker.api import listing
 from local_sagemaker.cluster.orphans import kill_orphans
 from local_sagemaker.core.aws import name_in
 from local_sagemaker.core.records import CRASHED, Record, Registry
 from local_sagemaker.core.s3_input import KIND
 from local_sagemaker.hosting import model
-from local_sagemaker.hosting.transform_run import TransformRun, clean
+from local_sagemaker.hosting.transform_run import TransformRun
 from local_sagemaker.protocol.errors import AwsError, validation
 from local_sagemaker.protocol.validation import operation
 
@@ -30,7 +28,7 @@ class TransformJobs(Registry):
         if record.status in RUNNING:
             kill_orphans(TransformRun(record, self.aws).mark)
             record.set_status("Failed", CRASHED, ended=time.time())
-            clean(record.path.parent)
+            record.remove_all_else()
 
     def operations(self) -> dict[str, Callable[[dict, str], dict]]:
         return {
@@ -45,7 +43,7 @@ class TransformJobs(Registry):
         container = model.container(request["ModelName"], region)
         name = request["TransformJobName"]
         key = name_in(region, name)
-        arn = f"arn:aws:sagemaker:{region}:{DEFAULT_ACCOUNT_ID}:transform-job/{name.lower()}"
+        arn = listing.arn_of("transform-job", name, region)
         with self.lock:
             if key in self.records:
                 raise AwsError(

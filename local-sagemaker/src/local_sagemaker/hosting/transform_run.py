@@ -8,11 +8,10 @@ from pathlib import Path
 
 from local_sagemaker.core import records
 from local_sagemaker.core.aws import AWS_ERRORS, LocalAws, split_uri
-from local_sagemaker.core.records import FILE, Record
+from local_sagemaker.core.records import Record
 from local_sagemaker.core.s3_input import DataError, objects_below
 from local_sagemaker.hosting import model, worker
 from local_sagemaker.hosting.endpoint_run import START_SECONDS
-from local_sagemaker.storage.files import empty
 
 GROUP = "/aws/sagemaker/TransformJobs"
 DEFAULT_MB = 6  # CreateTransformJob in botocore's model of SageMaker, read 2026-11-21
@@ -46,7 +45,7 @@ class TransformRun(worker.WorkerRun):
         finally:
             if self.worker:
                 self.worker.close()
-            clean(self.directory)
+            self.record.remove_all_else()
         status = "Stopped" if self.stopping.is_set() else "Failed" if reason else "Completed"
         reason = reason if status == "Failed" else None
         self.record.set_status(status, reason, ended=time.time())
@@ -80,11 +79,14 @@ class TransformRun(worker.WorkerRun):
     def _object(self, bucket: str, key: str, path: str) -> str | None:
         """Transform one object; the error message, or None. A failed one has no output."""
         source, result = self.directory / "in", self.directory / "out"
+        lines = self.input.get("SplitType", "None") == "Line"
         try:
             self.aws.client("s3", self.region).download_file(bucket, key, str(source))
             with result.open("wb") as stream:
-                for body in self._answers(source, f"s3://{bucket}/{key}"):
-                    stream.write(body)
+                for payload in payloads(source, lines, self.several, self.megabytes * MEGABYTE):
+                    if self.stopping.is_set():
+                        return "stopped"
+                    stream.write(self._ask(payload, f"s3://{bucket}/{key}"))
                     if self.output.get("AssembleWith") == "Line":
                         stream.write(b"\n")
         except DataError as error:
@@ -95,18 +97,11 @@ class TransformRun(worker.WorkerRun):
         self.aws.client("s3", self.region).upload_file(str(result), target, f"{prefix}{path}.out")
         return None
 
-    def _answers(self, path: Path, uri: str) -> Iterator[bytes]:
-        """The answers to a file's payloads, in their order, one after the other."""
-        lines = self.input.get("SplitType", "None") == "Line"
-        for payload in payloads(path, lines, self.several, self.megabytes * MEGABYTE):
-            if self.stopping.is_set():
-                raise DataError("stopped")
-            yield self._ask(payload, uri)
-
     def _ask(self, payload: bytes, uri: str) -> bytes:
-        headers = {"Content-Type": self.input.get("ContentType", "")}
-        if accept := self.output.get("Accept"):
-            headers["Accept"] = accept
+        headers = {
+            "Content-Type": self.input.get("ContentType"),
+            "Accept": self.output.get("Accept"),
+        }
         config = self.request.get("ModelClientConfig", {})
         seconds = config.get("InvocationsTimeoutInSeconds") or DEFAULT_SECONDS
         assert self.worker  # `_phases` has started it
@@ -122,11 +117,6 @@ class TransformRun(worker.WorkerRun):
                 f"{answer.status}: {message}"
             )
         return answer.body
-
-
-def clean(directory: Path) -> None:
-    """Remove everything of a job but its record."""
-    empty(directory, but=FILE)
 
 
 def payloads(path: Path, lines: bool, several: bool, limit: int) -> Iterator[bytes]:

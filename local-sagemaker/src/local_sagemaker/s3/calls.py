@@ -130,14 +130,6 @@ class ObjectCalls:
         source = self._source(request)
         self._check_new(request)
         replace = request.get("MetadataDirective") == "REPLACE"
-        bucket, key, version = _source_parts(request)
-        if (bucket, key) == (request["Bucket"], request["Key"]) and not (replace or version):
-            raise AwsError(
-                "InvalidRequest",
-                "This copy request is illegal because it is trying to copy an object to itself "
-                "without changing the object's metadata, storage class, website redirect "
-                "location or encryption attributes.",
-            )
         stated = _fields(request)
         changed = {name: stated[name] for name in (*ENCRYPTION, "StorageClass") if name in stated}
         fields = stated if replace else source.fields | changed

@@ -14,9 +14,8 @@ from local_sagemaker.cluster.spec import ClusterSpec, Connectivity
 from local_sagemaker.cluster.supervised_processes import SupervisorProcess
 from local_sagemaker.core import records
 from local_sagemaker.core.aws import AWS_ERRORS, LocalAws
-from local_sagemaker.core.records import FILE
 from local_sagemaker.core.s3_input import DataError
-from local_sagemaker.storage.files import empty, open_up, remove
+from local_sagemaker.storage.files import open_up, remove
 from local_sagemaker.training import artifacts, channels, connectivity, instances, spot
 from local_sagemaker.training.failure_reason import failure_reason
 from local_sagemaker.training.job_log import JobLog
@@ -80,7 +79,7 @@ class JobRun:
             else:
                 self.record.end("Failed", reason=records.internal(self.record.name, error))
         finally:
-            clean(self.directory)
+            self.record.remove_all_else()
 
     def _phases(self) -> None:
         while True:
@@ -233,8 +232,3 @@ class JobRun:
 def _repeat(ended: threading.Event, seconds: float, call: Callable[[], None]) -> None:
     while not ended.wait(seconds):
         call()
-
-
-def clean(directory: Path) -> None:
-    """Remove everything of a job but its record: the rest is in S3 and in the logs."""
-    empty(directory, but=FILE)
