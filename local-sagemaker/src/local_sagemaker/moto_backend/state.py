@@ -68,7 +68,6 @@ class MotoState:
             raise StateError(f"{directory / 'journal.sqlite'}: {error}. {AFRESH}") from error
         buckets.use(self.objects)
         self.lock = threading.RLock()  # held by each request of moto's, and by save
-        self.dirty = False
         self.not_picklable: set[str] = set()  # services, which are not saved
 
     def load(self) -> None:
@@ -86,23 +85,16 @@ class MotoState:
         """Make a log stream, and its group, where they are missing."""
         with self.lock:
             if logs.open_stream(region, group, stream):
-                self.changed()
                 self.save()
 
-    def changed(self) -> None:
-        """Note that something changed; `save` will write it."""
-        self.dirty = True
-
     def save(self) -> None:
-        """Write what changed since the last call. Where that fails, OSError: nothing changed."""
+        """Write everything. Where that fails, OSError: nothing changed."""
         with self.lock:
-            if self.dirty:
-                self.dirty = False
-                try:
-                    self._write()
-                except OSError:
-                    self._restore()
-                    raise
+            try:
+                self._write()
+            except OSError:
+                self._restore()
+                raise
 
     def _restore(self) -> None:
         """Make memory what is on disk."""

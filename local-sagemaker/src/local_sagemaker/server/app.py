@@ -194,7 +194,6 @@ class Emulator:
         with self.state.lock:  # one at a time: moto fills in dictionaries also when it reads
             response = Response(*run_wsgi_app(self.moto, call.request.environ, buffered=True))
             if response.status_code < 400 and not (reads or action in JOURNALED):
-                self.state.changed()
                 self.state.save()  # before the client is answered
         check_error_format(response, call.request)
         described = call.service == "sagemaker" and action.startswith("Describe")

@@ -66,7 +66,7 @@ def serve(
             managers = Managers(state, aws, kind, grace_seconds, max_instances)
             emulator = Emulator(managers.operations(), moto_state, owner, managers.runtime)
         server.respond = emulator
-        _serve_until_signal(server, moto_state, managers, state, kind, why)
+        _serve_until_signal(server, managers, state, kind, why)
 
 
 @contextlib.contextmanager
@@ -84,7 +84,7 @@ def _state_errors(state: Path) -> Iterator[None]:
 
 
 def _serve_until_signal(
-    server: Server, moto_state: MotoState, managers: Managers, state: Path, kind: str, why: str
+    server: Server, managers: Managers, state: Path, kind: str, why: str
 ) -> None:
     signals: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -104,7 +104,6 @@ def _serve_until_signal(
     timer.start()
     managers.shut_down()
     server.shutdown()
-    moto_state.save()
     (state / "emulator.json").unlink(missing_ok=True)
     # All is on disk. Leaving in the usual way waits for boto3's transfer threads, and one that
     # still uploads waits for this very server, which answers no more.
