@@ -25,12 +25,6 @@ get_execution_role() of the sagemaker SDK 2 calls AWS itself, too: write the rol
 """
 
 
-class WrongUse(click.ClickException):
-    """A message and exit status 2: nothing is broken, what was asked for is not there."""
-
-    exit_code = 2
-
-
 class Commands(click.Group):
     def invoke(self, context: click.Context) -> object:
         try:
@@ -171,9 +165,9 @@ def interrupt(job) -> None:
         text = f"Job {job}: {error} `aws sagemaker list-training-jobs` lists the jobs."
         raise click.ClickException(text) from error
     if description["TrainingJobStatus"] in FINAL:
-        raise WrongUse(f"{job} has ended already: {description['TrainingJobStatus']}.")
+        raise click.UsageError(f"{job} has ended already: {description['TrainingJobStatus']}.")
     if not description["EnableManagedSpotTraining"]:
-        raise WrongUse(
+        raise click.UsageError(
             f"{job} has no spot instances, and others are not taken away. Start it with "
             "use_spot_instances=True and max_wait=..., or end it with StopTrainingJob."
         )

@@ -156,7 +156,7 @@ def test_an_answer_that_takes_too_long(served):
     run = running(served, served.model("hangs-1", script(HANGS)), seconds=20)
     try:
         assert run.settled.wait(PATIENCE) and run.record.status == "InService"
-        assert run.ask(b"0", {}).body == b"done"
+        assert run.ask(b"0", {}).data == b"done"
         first, run.seconds = run.worker, 1.0
         environ = {"wsgi.input": RequestBody(io.BytesIO(b"500"), "3", chunked=False)}
         signature = SimpleNamespace(region="us-east-1", verify_body=lambda _: None)
@@ -173,7 +173,7 @@ def test_an_answer_that_takes_too_long(served):
         while run.worker is first or not run.ready.is_set():  # what hung was replaced
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        assert run.ask(b"0", {}).body == b"done"
+        assert run.ask(b"0", {}).data == b"done"
     finally:
         run.end()
     assert processes_with("endpoint/hangs-1") == []

@@ -110,13 +110,13 @@ class TransformRun(worker.WorkerRun):
         except (worker.TooSlow, worker.Gone) as error:
             raise DataError(f"AlgorithmError: {uri}: {error}") from error
         if answer.status != 200:
-            message = answer.body.decode("utf-8", "replace")
+            message = answer.data.decode("utf-8", "replace")
             self.log.log(f"{uri}: Bad HTTP status received from algorithm: {answer.status}")
             raise DataError(
                 f"AlgorithmError: {uri}: Bad HTTP status received from algorithm: "
                 f"{answer.status}: {message}"
             )
-        return answer.body
+        return answer.data
 
 
 def payloads(path: Path, lines: bool, several: bool, limit: int) -> Iterator[bytes]:

@@ -9,7 +9,6 @@ https://github.com/aws/sagemaker-tensorflow-serving-container, read 2026-11-21.
 from __future__ import annotations
 
 import io
-import json
 import re
 import sys
 import threading
@@ -17,6 +16,8 @@ import traceback
 from collections import namedtuple
 from pathlib import Path
 from typing import Any
+
+import requests
 
 from local_sagemaker.hosting.runtime import forms
 from local_sagemaker.hosting.runtime.forms import error
@@ -111,16 +112,12 @@ class TensorFlowServing:
         return forms.answer(outputs, len(body["instances"]))
 
 
-class ServingAnswer:
-    """What an output_handler gets: TensorFlow Serving's answer, as `requests` would show it."""
-
-    def __init__(self, status_code: int, text: str) -> None:
-        self.status_code, self.content, self.text = status_code, text.encode(), text
-        self.ok, self.encoding = status_code < 400, "utf-8"
-        self.headers = {"Content-Type": "application/json"}
-
-    def json(self) -> object:
-        return json.loads(self.text)
+def serving_answer(status: int, text: str) -> requests.Response:
+    """TensorFlow Serving's answer, as an output_handler gets it."""
+    answer = requests.Response()
+    answer.status_code, answer._content, answer.encoding = status, text.encode(), "utf-8"
+    answer.headers["Content-Type"] = JSON
+    return answer
 
 
 class Handlers:
@@ -146,9 +143,9 @@ class Handlers:
                 prepared = self.before(io.BytesIO(body), context)
             text = prepared.decode() if isinstance(prepared, bytes) else prepared
             try:
-                answer = ServingAnswer(200, predict(text))
+                answer = serving_answer(200, predict(text))
             except Refused as refused:  # it is for the output_handler to say what that means
-                answer = ServingAnswer(refused.status, refused.body)
+                answer = serving_answer(refused.status, refused.body)
             with self.lock:
                 return reply(*self.after(answer, context))
         except Exception as problem:
