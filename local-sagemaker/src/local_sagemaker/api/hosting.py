@@ -25,15 +25,6 @@ STARTED_AGAIN = ("Creating", "InService", "SystemUpdating")
 # The sagemaker SDK looks every 30 s whether an endpoint is in service. A model is loaded here in
 # less: while an endpoint is being created, its description is given once that is over, or then.
 DESCRIBE_SECONDS = 50.0  # below the 60 s that botocore waits for an answer
-PASSED_ON = (
-    "DescribeModel",
-    "ListModels",
-    "DeleteModel",
-    "DescribeEndpointConfig",
-    "ListEndpointConfigs",
-    "DeleteEndpointConfig",
-)
-
 
 _row = partial(listing.summary, kind="Endpoint")
 
@@ -55,7 +46,7 @@ class Endpoints(Registry):
 
     def operations(self) -> dict[str, Callable[[dict, str], dict | None]]:
         """Operation name -> what answers it. None as an answer means: not ours, ask moto."""
-        return {name: lambda request, region: None for name in PASSED_ON} | {
+        return {
             "CreateModel": self.create_model,
             "CreateEndpointConfig": self.create_config,
             "CreateEndpoint": self.create,
