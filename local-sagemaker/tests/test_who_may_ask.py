@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import resource
+import select
+import socket
 import stat
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from datetime import UTC, datetime, timedelta
 
 import boto3
 import botocore.auth
+import psutil
 import pytest
 import requests
 from botocore.config import Config
 from botocore.exceptions import ClientError
+from nobody_helpers import only_root, run_as_nobody
 from raw_http import error, head, raw
 
 from local_sagemaker import credentials, daemon
-from local_sagemaker.pytest_plugin import BUCKET
+from local_sagemaker.pytest_plugin import BUCKET, Emulator
 
 LIST = "SageMaker.ListTrainingJobs"
 ONCE = {"config": Config(retries={"max_attempts": 0}, read_timeout=10, connect_timeout=10)}
@@ -69,8 +76,6 @@ def test_an_unsigned_call_is_denied_and_stores_nothing(emulator):
     assert answer.startswith("HTTP/1.1 403 ") and "<Code>AccessDenied</Code>" in answer
     with pytest.raises(ClientError, match="404"):
         emulator.client("s3").head_object(Bucket=BUCKET, Key="stolen")
-    page = "POST /moto-api/reset HTTP/1.1\nHost: 127.0.0.1\nContent-Length: 0"
-    assert raw(emulator, page).startswith("HTTP/1.1 403 ")
 
 
 @pytest.mark.parametrize("minutes", [-16, 16])
@@ -202,3 +207,66 @@ def test_a_state_directory_that_others_may_write_to_is_refused(tmp_path):
     state.chmod(0o755)
     credentials.make_private(state)
     assert stat.S_IMODE(state.stat().st_mode) == 0o700
+
+
+@pytest.fixture
+def crowded(tmp_path, request):
+    """An emulator of its own that may have 600 files open."""
+    emulator = Emulator(tmp_path / "state")
+    request.addfinalizer(emulator.down)
+    resource.prlimit(emulator.running.pid, resource.RLIMIT_NOFILE, (600, 600))
+    return emulator
+
+
+def test_connections_without_a_key_do_not_shut_it(crowded, monkeypatch):
+    """700 of them with half a head: their owner's calls are answered, and they are let go."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(2048, hard)), hard))
+    api = client(crowded, "sagemaker", **ONCE)
+    api.list_training_jobs()
+    with contextlib.ExitStack() as stack:
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        address = ("127.0.0.1", crowded.running.port)
+        began, many = time.monotonic(), []
+        for _ in range(700):
+            with contextlib.suppress(TimeoutError):  # nobody takes it
+                many.append(stack.enter_context(socket.create_connection(address, timeout=1)))
+                many[-1].sendall(b"POST / HTTP/1.1\r\nX-Slow: ")
+            assert time.monotonic() < began + 60
+        client(crowded, "sagemaker", **ONCE).list_training_jobs()
+        api.list_training_jobs()
+        last = many[-1]
+        last.settimeout(30)
+        with contextlib.suppress(ConnectionError):  # a byte now and then does not keep it
+            while time.monotonic() < began + 40 and not select.select([last], [], [], 1)[0]:
+                last.sendall(b"x")
+        while (files := psutil.Process(crowded.running.pid).num_fds()) >= 100:
+            assert time.monotonic() < began + 60, files
+            time.sleep(0.1)
+
+
+ATTACK = """
+import json, urllib.request
+def ask(**headers):
+    request = urllib.request.Request(sys.argv[2], b"{}", headers)
+    try:
+        return urllib.request.urlopen(request).status
+    except urllib.error.HTTPError as error:
+        return error.code
+target = {"X-Amz-Target": "SageMaker.ListTrainingJobs"}
+scope = "Credential=local/20260101/us-east-1/sagemaker/aws4_request"
+wrong = {"Authorization": f"AWS4-HMAC-SHA256 {scope}, Signature=0"}
+found = [ask(**target), ask(**target, **wrong)]
+try:
+    found.append(open(sys.argv[3]).read())
+except PermissionError:
+    found.append("no")
+print(json.dumps(found))
+"""
+
+
+@only_root
+def test_another_user_gets_nothing(emulator, tmp_path):
+    key = str(emulator.state / credentials.FILE)
+    done = run_as_nobody(ATTACK, tmp_path, emulator.env["AWS_ENDPOINT_URL"], key)
+    assert done.stdout.strip() == '[403, 403, "no"]', done.stderr

@@ -28,6 +28,7 @@ from moto.iam.models import get_account_id_from
 
 from local_sagemaker.protocol.errors import AwsError
 
+AUTHENTICATED = "local_sagemaker.authenticated"  # in environ: called once the key is verified
 ALGORITHM = "AWS4-HMAC-SHA256"
 TIME = "%Y%m%dT%H%M%SZ"
 MAX_SKEW = timedelta(minutes=15)
@@ -97,6 +98,7 @@ class Signature:
         signed = _as_signed(self, payload_hash)
         text = signer.string_to_sign(signed, signer.canonical_request(signed))
         _compare(signer.signature(text, signed), self.value)
+        self.request.environ[AUTHENTICATED]()
 
     def verify_body(self, body: bytes) -> None:
         """Check that this body is the one that was signed. Raises AwsError."""
@@ -289,6 +291,7 @@ def _verify_old_url(request: Request, owner: Credentials) -> Signature:
     now = datetime.now(UTC)
     if now.timestamp() > int(expires):
         raise Refused("expired", "Request has expired.")
+    request.environ[AUTHENTICATED]()
     time, key_id = now.strftime(TIME), credentials.access_key
     verified = Signature(request, key_id, time[:8], "us-east-1", "s3", time, token)
     verified.payload_hash = "UNSIGNED-PAYLOAD"

@@ -2,12 +2,13 @@
 
 Why not a WSGI server from the shelf: waitress stores a body of any size before it asks the
 application whether the client may send one; cheroot has a fixed number of threads, and a client
-that sends half a head keeps one busy.
+that sends half a head keeps one busy. Both are open to every user of the machine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from moto.core.request import Request
@@ -16,13 +17,15 @@ from werkzeug.serving import ThreadedWSGIServer
 from werkzeug.wrappers import Response
 
 from local_sagemaker.protocol.bodies import RequestBody
+from local_sagemaker.protocol.connection_limits import LimitedServer
 from local_sagemaker.protocol.responses import PROLOG
+from local_sagemaker.protocol.signatures import AUTHENTICATED
 
 IDLE_SECONDS = 60  # a client that sends nothing for so long is disconnected
 MAX_DRAINED = 64 * 1024 * 1024  # bytes of a refused body that are read and thrown away
 
 
-class Server(ThreadedWSGIServer):
+class Server(LimitedServer, ThreadedWSGIServer):
     """A thread for each connection: a slow client keeps nobody waiting."""
 
     request_queue_size = 256
@@ -71,9 +74,10 @@ class RequestHandler(MotoRequestHandler):
     def _send(self, response: Response) -> None:
         headers = response.get_wsgi_headers(self.environ)
         bodyless = self.command == "HEAD" or response.status_code in (204, 304)
+        unauthenticated = self.connection in self.server.unauthenticated
         # Without a length the end of the connection ends the response.
         unknown_length = "Content-Length" not in headers and not bodyless
-        if unknown_length or self.body.chunked or self.body.left:
+        if unauthenticated or unknown_length or self.body.chunked or self.body.left:
             self.close_connection = True
         self.send_response(response.status_code, response.status.partition(" ")[2])
         for name, value in headers.to_wsgi_list():
@@ -98,10 +102,12 @@ class RequestHandler(MotoRequestHandler):
 
     def make_environ(self) -> dict[str, Any]:
         """werkzeug's, and what else the emulator needs. Raises ValueError for a malformed URL."""
+        self.server.head_complete(self.connection)
         environ = super().make_environ()
         chunked = bool(environ.get("wsgi.input_terminated"))
         self.body = RequestBody(self.rfile, environ.get("CONTENT_LENGTH") or "0", chunked)
         environ["wsgi.input"] = self.body
+        environ[AUTHENTICATED] = partial(self.server.authenticated, self.connection)
         host, port = self.connection.getsockname()[:2]
         environ.setdefault("HTTP_HOST", f"{host}:{port}")  # moto reads it, HTTP/1.0 lacks it
         return environ

@@ -16,6 +16,8 @@ from werkzeug import Response
 from werkzeug.exceptions import HTTPException
 from werkzeug.serving import ThreadedWSGIServer
 
+from local_sagemaker.protocol.connection_limits import LimitedServer
+
 KEY = "LOCAL_SAGEMAKER_KEY"  # the variable that holds it
 ATTRIBUTES = "X-Amzn-SageMaker-Custom-Attributes"
 JSON = "application/json"
@@ -49,6 +51,10 @@ def reply(body: bytes | str, content_type: str) -> Response:
     return Response(body, content_type=content_type)
 
 
+class _Server(LimitedServer, ThreadedWSGIServer):
+    pass
+
+
 def serve(descriptor: int, model, key: str) -> None:
     """Answer on a socket that listens already, who knows the key. Never returns.
 
@@ -63,6 +69,7 @@ def serve(descriptor: int, model, key: str) -> None:
         # Before anything else, such as reading the body.
         if not hmac.compare_digest(given.encode(), key.encode()):
             raise Refused(403, "A worker answers its endpoint only: InvokeEndpoint.")
+        server.authenticated(request.environ["werkzeug.socket"])
         if (request.method, path) == ("GET", "ping"):
             return Response()
         if (request.method, path) != ("POST", "invocations"):
@@ -79,5 +86,5 @@ def serve(descriptor: int, model, key: str) -> None:
             print(traceback.format_exc(), flush=True)  # the endpoint's log has all of it
             return Response(str(error), 500)
 
-    server = ThreadedWSGIServer("127.0.0.1", 0, answer, fd=descriptor)
+    server = _Server("127.0.0.1", 0, answer, fd=descriptor)
     server.serve_forever()  # it is ended by ending the process
