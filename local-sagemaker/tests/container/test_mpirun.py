@@ -6,8 +6,13 @@ import importlib.machinery
 import importlib.util
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from sagemaker_training import errors
 
 import local_sagemaker
+from local_sagemaker.container import framework
 
 PATH = Path(local_sagemaker.__file__).parent / "container" / "bin" / "mpirun"
 loader = importlib.machinery.SourceFileLoader("mpirun", str(PATH))
@@ -42,6 +47,12 @@ def test_of_an_option_that_stands_once_the_last_counts():
     assert " ".join(mpirun.translate(arguments.split())) == (
         "--bind-to none --map-by ppr:2:node -np 2 python train.py -np 3 -np 4"
     )
+
+
+def test_there_is_a_most_of_processes():
+    parameters = {"sagemaker_mpi_num_of_processes_per_host": 9_999_999}
+    with pytest.raises(errors.ClientError, match=r"9,999,999. The emulator starts at most"):
+        framework._mpi(SimpleNamespace(additional_framework_parameters=parameters))
 
 
 def test_on_loopback_all_slots_are_one_hosts():

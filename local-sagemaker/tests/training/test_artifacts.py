@@ -6,6 +6,8 @@ import io
 import os
 import shutil
 import tarfile
+import threading
+import time
 import uuid
 from pathlib import Path
 
@@ -33,7 +35,7 @@ class Job:
                 (path / folder).mkdir(parents=True)
         checkpoints = {"S3Uri": f"s3://{BUCKET}/{self.name}/checkpoints"}
         self.request = request(self.name, CheckpointConfig=checkpoints)
-        self.left = artifacts.LeftBehind(self.hosts)
+        self.left = artifacts.LeftBehind(self.hosts, threading.Event())
 
     def write(self, host: str, path: str, text: str) -> Path:
         target = self.hosts[host] / path
@@ -161,6 +163,14 @@ def test_a_name_that_no_key_can_be_keeps_nothing_else_back(job):
     assert "good.bin" in job.archive("model").getnames()
 
 
+def test_copying_can_be_given_up(job):
+    job.write("algo-1", "model/big.bin", "")
+    os.truncate(job.hosts["algo-1"] / "model/big.bin", 1 << 40)
+    threading.Timer(0.5, job.left.stop.set).start()
+    with pytest.raises(artifacts.Abandoned):
+        job.upload()
+
+
 def test_a_checkpoint_is_sent_once_it_has_settled_and_again_when_it_has_changed(job, monkeypatch):
     sync, sent = job.sync(), []
     client = job.aws.client("s3", REGION)
@@ -209,6 +219,20 @@ def test_checkpoints_in_another_place_are_refused(job):
     artifacts.check({})
     with pytest.raises(AwsError, match=r"LocalPath is '/tmp/kept'; .* write there"):
         artifacts.check({"CheckpointConfig": {"LocalPath": "/tmp/kept"}})
+
+
+@pytest.mark.namespaces
+def test_a_job_that_is_told_to_stop_while_it_uploads_stops_at_once(emulator):
+    api, name = emulator.client("sagemaker"), "uploads-long"
+    api.create_training_job(
+        **command_request(name, ["/bin/sh", "-c", "truncate -s 1000G /opt/ml/model/big"])
+    )
+    deadline = time.monotonic() + 60
+    while api.describe_training_job(TrainingJobName=name)["SecondaryStatus"] != "Uploading":
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    api.stop_training_job(TrainingJobName=name)
+    assert emulator.wait(name, seconds=20).status == "Stopped"
 
 
 FAILS_LATE = "touch /opt/ml/model/half.bin; echo after the first epoch > /opt/ml/output/failure; "

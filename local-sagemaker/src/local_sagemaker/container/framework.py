@@ -18,6 +18,7 @@ from functools import partial
 from sagemaker_training import (
     entry_point,
     environment,
+    errors,
     logging_config,
     mapping,
     params,
@@ -30,6 +31,7 @@ from local_sagemaker.container.runners import address
 WORKER_PORT = 2222
 PS_PORT = 2223
 MULTI_WORKER_PORT = 8890
+MAX_PROCESSES = 1000  # of MPI, on an instance
 logger = logging_config.get_logger()
 
 
@@ -114,6 +116,12 @@ def _multi_worker_mirrored(env: environment.Environment) -> None:
 
 
 def _mpi(env: environment.Environment) -> None:
+    count = env.additional_framework_parameters.get(params.MPI_PROCESSES_PER_HOST)
+    if isinstance(count, int) and count > MAX_PROCESSES:  # mpirun alone would take the memory
+        raise errors.ClientError(
+            f"processes_per_host is {count:,}. The emulator starts at most "
+            f"{MAX_PROCESSES:,} on an instance."
+        )
     _run(env, _runner(env, runner.MPIRunnerType))
 
 

@@ -11,7 +11,6 @@ import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 
 def replace(path: Path, data: bytes) -> None:
@@ -43,20 +42,31 @@ def full_disk_as_os_error() -> Iterator[None]:
         raise
 
 
-def open_below(root: Path, path: Path) -> BinaryIO:
-    """Open a file of an instance to read it. root: its /opt/ml, which the file is below.
+def open_below(root: Path, path: Path, seen_as: str = "/opt/ml") -> int:
+    """A descriptor to read a file below `root`, where a hostile program wrote, and may go on to.
 
-    A link is followed within `root` only. Raises OSError for one that leads out, and for what is
-    no regular file.
+    A link is followed within `root` only. seen_as: where that program saw `root`.
+    Raises OSError for a link that leads out, and for what is no regular file.
     """
-    if path.is_symlink() and (target := os.readlink(path)).startswith("/opt/ml/"):
-        path = root / target.removeprefix("/opt/ml/")
-    path = Path(os.path.realpath(path))
-    if not path.is_relative_to(os.path.realpath(root)):
-        raise OSError(errno.ELOOP, "it leads out of /opt/ml")
-    if not stat.S_ISREG(path.stat().st_mode):
+    if os.path.islink(path) and (target := os.readlink(path)).startswith(f"{seen_as}/"):
+        path = root / target.removeprefix(f"{seen_as}/")
+    *folders, name = os.path.relpath(os.path.realpath(path), os.path.realpath(root)).split(os.sep)
+    if os.pardir in (*folders, name):
+        raise OSError(errno.ELOOP, f"it leads out of {seen_as}")
+    # No part of this path is a link. One that is has just been put there.
+    parent = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for folder in folders:
+            inner = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+            os.close(parent)
+            parent = inner
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent)
+    finally:
+        os.close(parent)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
         raise OSError(errno.EINVAL, "it is not a file")
-    return path.open("rb")
+    return descriptor
 
 
 def open_up(folder: Path, mode: str = "u+rX") -> None:

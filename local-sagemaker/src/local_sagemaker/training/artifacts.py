@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import tarfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 from local_sagemaker.core.aws import LocalAws, split_uri
 from local_sagemaker.core.s3_input import inside
@@ -35,40 +36,56 @@ def check(request: dict) -> None:
 
 
 class LeftBehind:
-    """What a job leaves in its instances' folders. Links that lead elsewhere are left out.
+    """What a job leaves in its instances' folders, read so that no link of it leads elsewhere.
 
-    hosts: name -> the instance's /opt/ml. left_out: what was not copied, as it is called below
-    /opt/ml.
+    hosts: name -> the instance's /opt/ml. stop: once it is set, what reads raises Abandoned.
+    left_out: what was not copied, as it is called below /opt/ml.
     """
 
-    def __init__(self, hosts: dict[str, Path]) -> None:
-        self.roots = list(hosts.values())
+    def __init__(self, hosts: dict[str, Path], stop: threading.Event) -> None:
+        self.roots, self.stop = list(hosts.values()), stop
         self.left_out: set[str] = set()
 
     def files(self, folder: str) -> Iterator[tuple[Path, str, Path]]:
         """(root, path below `folder`, path) of all files and links below a folder of /opt/ml."""
         for root in self.roots:
-            top = root / folder
-            if os.path.realpath(top) != str(root.resolve() / folder):  # it leads elsewhere
-                self.leave_out(root, top)
+            place = root.resolve() / folder
+            if os.path.realpath(place) != str(place):  # it leads elsewhere
+                self.leave_out(root, root / folder)
                 continue
-            for path in sorted(top.rglob("*")):
-                if path.is_symlink() or path.is_file():
-                    yield root, str(path.relative_to(top)), path
+            todo, paths = [root / folder], []
+            while todo:
+                for entry in self._entries(root, todo.pop()):
+                    if entry.is_dir(follow_symlinks=False):
+                        todo.append(Path(entry.path))
+                    elif entry.is_file(follow_symlinks=False) or entry.is_symlink():
+                        paths.append(Path(entry.path))
+            for path in sorted(paths):
+                yield root, str(path.relative_to(root / folder)), path
 
-    def open(self, root: Path, path: Path, key: str = "") -> BinaryIO | None:
+    def open(self, root: Path, path: Path, key: str = "") -> io.FileIO | None:
         """The file to read; None, and noted, for a link out of /opt/ml and the like.
 
         key: (part of) its key in S3, which has to be UTF-8.
         """
         try:
             key.encode()
-            return open_below(root, path)
+            return _Stream(open_below(root, path), self.stop)
         except FileNotFoundError:  # a link to nowhere, or the script removed it meanwhile
             return None
         except (OSError, UnicodeEncodeError):
             self.leave_out(root, path)
             return None
+
+    def _entries(self, root: Path, folder: Path) -> list[os.DirEntry]:
+        try:
+            with os.scandir(folder) as entries:
+                return list(entries)
+        except (FileNotFoundError, NotADirectoryError):  # the script removed it
+            return []
+        except OSError:
+            self.leave_out(root, folder)
+            return []
 
     def leave_out(self, root: Path, path: Path) -> None:
         self.left_out.add(os.fsencode(path.relative_to(root)).decode("utf-8", "backslashreplace"))
@@ -83,6 +100,23 @@ class LeftBehind:
             f"not copied to S3: {', '.join(names[:MAX_NAMES])}{rest}. Links that do not lead to a "
             "file in /opt/ml, names that are not UTF-8, and paths that are too long are left out."
         )
+
+
+class Abandoned(Exception):
+    """The job was told to stop while its files were being copied."""
+
+
+class _Stream(io.FileIO):
+    """A file that can be read until `stop` is set."""
+
+    def __init__(self, descriptor: int, stop: threading.Event) -> None:
+        super().__init__(descriptor)
+        self.stop = stop
+
+    def read(self, size: int | None = -1) -> bytes:
+        if self.stop.is_set():
+            raise Abandoned
+        return super().read(size)
 
 
 def syncs(aws: LocalAws, request: dict, region: str, left: LeftBehind) -> list[Sync]:
@@ -102,7 +136,7 @@ def upload(aws: LocalAws, request: dict, region: str, left: LeftBehind) -> str |
     With CompressionType NONE the model's files are uploaded as they are, under one prefix.
 
     With several instances the archives hold the files of all; where two wrote the same name, the
-    lowest-numbered instance's is taken.
+    lowest-numbered instance's is taken. Raises Abandoned.
     """
     base = f"{request['OutputDataConfig']['S3OutputPath'].rstrip('/')}/{request['TrainingJobName']}"
     s3, uploaded = aws.client("s3", region), {}
@@ -126,7 +160,8 @@ def upload(aws: LocalAws, request: dict, region: str, left: LeftBehind) -> str |
                 _pack(tar, left, relative, root, path)
         uploaded[name] = f"{base}/output/{name}.tar.gz"
         bucket, key = split_uri(uploaded[name])
-        s3.upload_file(str(archive), bucket, key)
+        with _Stream(os.open(archive, os.O_RDONLY), left.stop) as stream:
+            s3.upload_fileobj(stream, bucket, key)
         archive.unlink()
     return uploaded.get("model")
 
@@ -169,7 +204,7 @@ class Sync:
         self.seen: dict[Path, tuple[int, int]] = {}
 
     def sync(self, final: bool = False) -> None:
-        """Upload what has settled; everything if `final`."""
+        """Upload what has settled; everything if `final`. Raises Abandoned."""
         for root, key, path in self.left.files(self.folder):
             with contextlib.suppress(FileNotFoundError):  # the script removed it meanwhile
                 if not path.is_symlink() and _mark(path.lstat()) == self.sent.get(path):

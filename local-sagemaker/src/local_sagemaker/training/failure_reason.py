@@ -76,7 +76,7 @@ def failure_reason(opt_ml: Path, code: int) -> str:
     """
     text = ""
     with contextlib.suppress(OSError):  # there is none, or it is a link that leads elsewhere
-        with open_below(opt_ml, opt_ml / "output" / "failure") as stream:
+        with open(open_below(opt_ml, opt_ml / "output" / "failure"), "rb") as stream:
             raw = stream.read(READ_LIMIT)
             if (rest := os.fstat(stream.fileno()).st_size - READ_LIMIT) > 0:
                 stream.seek(rest)  # a script may have written gigabytes

@@ -50,14 +50,21 @@ class JobRun:
         self.supervisor: SupervisorProcess | None = None
         self.created = time.monotonic()
         self.stop_wanted = threading.Event()
+        self.abandoned = threading.Event()  # what is being copied to S3 is given up
+        self.uploading = False
         self.killed = False
         self.interrupted = False
         self.out_of_time: str | None = None  # the limit that is reached
         self.thread = threading.Thread(target=self._run, name=record.name, daemon=True)
 
     def stop(self) -> None:
-        """What StopTrainingJob does: SIGTERM, grace, SIGKILL, then upload what is there."""
+        """What StopTrainingJob does: SIGTERM, grace, SIGKILL, then upload what is there.
+
+        A job that is uploading already stops doing that.
+        """
         self.stop_wanted.set()
+        if self.uploading:
+            self.abandoned.set()
         if supervisor := self.supervisor:
             supervisor.stop()
 
@@ -65,6 +72,7 @@ class JobRun:
         """End at once and upload nothing, for an emulator that is going down."""
         self.killed = True
         self.stop_wanted.set()
+        self.abandoned.set()
         if supervisor := self.supervisor:
             supervisor.kill()
 
@@ -72,7 +80,7 @@ class JobRun:
         try:
             self._phases()
         except Exception as error:
-            if self.killed:
+            if self.abandoned.is_set():
                 self.record.end("Stopped")
             elif isinstance(error, DataError):
                 self.record.end("Failed", reason=f"ClientError: {error}")
@@ -86,7 +94,7 @@ class JobRun:
             where = (self.directory, self.isolation, self.aws, self.connectivity)
             hosts = instances.prepare(self.record, *where)
             opt_ml = {host.name: host.path / "ml" for host in hosts}
-            self.left = artifacts.LeftBehind(opt_ml)
+            self.left = artifacts.LeftBehind(opt_ml, self.abandoned)
             syncs = self._download(opt_ml)
             if not self.stop_wanted.is_set():
                 self.record.enter("Training")
@@ -164,7 +172,7 @@ class JobRun:
     def _sync(self, sync: artifacts.Sync) -> None:
         try:
             sync.sync()
-        except (*AWS_ERRORS, OSError) as error:
+        except (*AWS_ERRORS, artifacts.Abandoned) as error:
             LOG.warning("%s: %s: %s", self.record.name, sync.prefix, error)
 
     def _lose(self, hosts: list, syncs: list[artifacts.Sync]) -> None:
@@ -196,6 +204,7 @@ class JobRun:
         if not self.connectivity.s3:
             raise DataError(f"Artifact upload failed:{connectivity.NO_S3}")
         self.record.data["metrics"] = self.log.metrics.values
+        self.uploading = not self.stop_wanted.is_set()
         self._open_up()
         try:
             for sync in syncs:
