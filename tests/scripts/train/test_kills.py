@@ -14,17 +14,10 @@ from pathlib import Path
 
 import psutil
 import pytest
+from emulator_harness import until_gone
 
 from data_prep import digits
-from local_sagemaker.pytest_plugin import (
-    ANY_IMAGE,
-    BUCKET,
-    Emulator,
-    TrainingJob,
-    estimator,
-    start,
-    until_gone,
-)
+from local_sagemaker.pytest_plugin import ANY_IMAGE, BUCKET, Emulator, TrainingJob, estimator, start
 
 TRAIN = Path(__file__).parents[3] / "scripts" / "train"
 END_SECONDS = 30.0  # from the kill to the job's end

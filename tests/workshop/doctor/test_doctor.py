@@ -47,11 +47,6 @@ def test_doctor_checks_this_machine(tmp_path):
     assert done.returncode == (1 if FAIL in results.values() else 0)
 
 
-def test_bandwidth_executes_nothing_of_the_current_folder(tmp_path):
-    done = run_among_traps(tmp_path, "local-sagemaker", "bandwidth", "--between", "200mbit")
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 @pytest.mark.parametrize(("level", "code"), [(OK, 0), (WARN, 0), (FAIL, 1)])
 def test_only_a_failure_makes_it_exit_1(monkeypatch, level, code):
     monkeypatch.setattr(
