@@ -4,7 +4,7 @@ nbconvert's export to reveal.js makes a deck of the cells chosen here, in one HT
 no network (templates/slides). Of each section it has
 
 - its question: the section's first paragraph, and the list that it announces;
-- a slide for each cell that shows something: the guesses that the lesson asks for, code, pictures,
+- a slide for each thing that its cells show: the guesses that the lesson asks for, code, pictures,
   tables, short printed text, and the answers to the guesses.
 
 So a lesson needs no marks for its slides. Change the lesson, run it, and build them again.
@@ -100,10 +100,9 @@ def slides_of(notebook: NotebookNode) -> Iterator[NotebookNode]:
             yield _slide(f"## {heading}\n\n{text}")
         for cell in cells:
             if cell.cell_type == "code" and FOLDED not in cell.metadata.get("tags", []):
-                cell.outputs = [output for output in cell.outputs if _is_result(output)]
-                if cell.outputs:
+                for output in filter(_is_result, cell.outputs):
                     yield _slide(f"## {heading}")
-                    yield cell
+                    yield nbformat.v4.new_code_cell(outputs=[output])
 
 
 def _slide(text: str) -> NotebookNode:

@@ -60,10 +60,10 @@ def lesson():
     return NEW.new_notebook(cells=cells)
 
 
-def test_a_section_gives_its_question_and_a_slide_for_each_cell_that_shows_something():
+def test_a_section_gives_its_question_and_a_slide_for_each_thing_that_it_shows():
     cells = list(slides_of(lesson()))
     marked = [cell.source.split("\n")[0] for cell in cells if "slideshow" in cell.metadata]
-    assert marked == [*6 * ["## Two links"], *2 * ["## A line"], "## Summary"]
+    assert marked == [*8 * ["## Two links"], *2 * ["## A line"], "## Summary"]
     question = cells[0].source
     assert "matters" in question and "two" in question
     assert "quotation" not in question and "More" not in question
@@ -74,13 +74,13 @@ def test_a_deck_shows_what_the_cells_show_and_no_progress(tmp_path):
     title, count = write_deck(tmp_path / "07_x.ipynb", tmp_path / "07_x.html", "Measured here")
     page = BeautifulSoup((tmp_path / "07_x.html").read_text(), "html.parser")
     decks = [" ".join(slide.get_text(" ").split()) for slide in page.select("section")]
-    assert title == "07 · A title" and count == len(decks) == 10
+    assert title == "07 · A title" and count == len(decks) == 12
     assert "do that" in decks[0] and "Measured here" in decks[0] and "More" not in decks[0]
     assert "Write it down before you read on" in decks[2] and "How many?" in decks[2]
     assert "+line" in decks[3] and page.select("section img")[0]["alt"] == "Two bars"
-    assert "first" in decks[4] and "40 %" in decks[4]
-    assert "after the repair" in decks[5] and "About" not in decks[5]
-    assert "the answer" in decks[6] and "94 % right" in decks[8]
+    assert "first" in decks[5] and "40 %" in decks[6]
+    assert "after the repair" in decks[7] and "About" not in decks[7]
+    assert "the answer" in decks[8] and "94 % right" in decks[10]
     assert not re.search("left out|created|long|folded|quotation", " ".join(decks))
 
 
