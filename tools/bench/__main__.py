@@ -17,7 +17,6 @@ NAMES = {
     "steps": "steps of training on other links, ranks and sizes, beside what the model predicts",
     "tiers": "two tiers against gloo's all-reduce, in five jobs",
     "overlap": "how much of the sending DDP hides, by bandwidth and size of the buckets",
-    "serving": "latency of InvokeEndpoint, with 1 client and 8, beside the model itself",
 }
 
 # benchmark: the lesson that shows its results
