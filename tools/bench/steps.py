@@ -30,7 +30,7 @@ LINKS = links.JOBS[:2]  # limited and unlimited
 def run(runs: int) -> dict[str, Any]:
     """Measure and print. runs: blocks of each step, at least 5. Returns all records."""
     blocks = max(runs, MIN_BLOCKS)
-    with jobs.emulator() as (emulated, _):
+    with jobs.emulator() as emulated:
 
         def train(mbit: int, instances: int, ranks: int, sizes: str, images: str) -> list[dict]:
             lines = emulated.run(
