@@ -126,11 +126,6 @@ BAD = [
     ),
     ("smddp_by_torchrun", pytorch(P4D, TORCH, script='init_process_group("smddp")'), ""),
     ("spot_without_checkpoints", job(SPOT, checkpoint_s3_uri=""), ""),
-    (
-        "efa_over_subnets",
-        pytorch(P4D, VPC, SMDDP, subnets=("subnet-a", "subnet-b")),
-        "2 subnets may be in several",
-    ),
 ]
 KNOWN_ONLY = {"unknown_hardware", "debugger"}  # they say what is not known, and object to nothing
 

@@ -323,7 +323,7 @@ def smddp_by_torchrun(job: JobConfiguration) -> Cases:
         )
 
 
-# Processes, limits, network, Debugger
+# Processes, limits, Debugger
 
 
 @rule("processes", "ec2-types")
@@ -354,16 +354,6 @@ def spot_without_checkpoints(job: JobConfiguration) -> Cases:
             "A spot job without checkpoints begins again from nothing each time AWS takes its "
             "instances away.",
             "Give checkpoint_s3_uri, and let the script save to /opt/ml/checkpoints.",
-        )
-
-
-@rule("network", "efa")
-def efa_over_subnets(job: JobConfiguration) -> Cases:
-    if job.efa and job.instance_count > 1 and (count := len(set(job.subnets))) > 1:
-        yield (
-            f"{job.instance_type} talks to its peers over EFA, which does not reach from one "
-            f"availability zone to another; {count} subnets may be in several.",
-            "Give one subnet.",
         )
 
 
