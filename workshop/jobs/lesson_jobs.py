@@ -140,7 +140,7 @@ def parameters_of(notebook: Path) -> dict[str, Any]:
     """What a notebook's parameters cell sets; None where that is an expression."""
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     tagged = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
-    parameters = {}
+    parameters: dict[str, Any] = {}
     for statement in ast.parse("".join(tagged[0]["source"]) if tagged else "").body:
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
             name = statement.targets[0].id
