@@ -102,10 +102,8 @@ estimator.fit(channels, wait=False)
 result = workshop.follow(estimator)
 
 # %%
-try:
-    network = vpc.network(session, serving=True) if in_vpc else None
-except vpc.NoNetwork:
-    network = None
+network = vpc.network_from_stack(session, serving=True) if in_vpc else None
+if network is None:
     print("No network stack: the endpoint's instance is in a network of SageMaker's own.")
 where = network and {
     "Subnets": network["subnets"],

@@ -14,16 +14,13 @@ class NoNetwork(Exception):
     """There is no network for the job; the message names the remedy."""
 
 
-def network(
-    session: Session, subnets=(), security_group_ids=(), serving: bool = False
-) -> dict[str, list[str]]:
+def network(session: Session, subnets=(), security_group_ids=()) -> dict[str, list[str]]:
     """Where a job's instances are: `subnets` and `security_group_ids`, as an estimator takes them.
 
     Args:
         session: what workshop.session returned.
         subnets, security_group_ids: ids that exist; both or none. Without them the seat's network
             stack is taken. If it has none, one is made on the emulator. On AWS none is made.
-        serving: for an endpoint and not for a job: subnets in two zones.
 
     Raises:
         NoNetwork: the ids are needed, or one of the two lists is missing.
@@ -34,7 +31,7 @@ def network(
         return {"subnets": list(subnets), "security_group_ids": list(security_group_ids)}
     if session.target == "local" and network_from_stack(session) is None:
         deploy(session, (*STACKS, "network"), log=lambda _: None)
-    if from_stack := network_from_stack(session, serving):
+    if from_stack := network_from_stack(session):
         return from_stack
     raise NoNetwork(
         "On AWS a job in a VPC needs an existing network. Make the seat's own, which costs "
