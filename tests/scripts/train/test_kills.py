@@ -140,7 +140,7 @@ WAYS = {
 def emulator(sagemaker_emulator, tmp_path_factory):
     """The emulator; its bucket holds the digits."""
     empty = tmp_path_factory.mktemp("digits") / "made"
-    folder = digits.prepare(empty, as_tfrecord=False, quiet=True)
+    folder = digits.prepare(empty, quiet=True)
     for path in Path(folder).glob("*/part-*"):
         sagemaker_emulator.put(f"digits/{path.parent.name}/{path.name}", path.read_bytes())
     return sagemaker_emulator
