@@ -158,17 +158,6 @@ def test_a_tensor_with_gaps_is_refused(ranks, algorithm):
     assert errors == ["The tensor is not contiguous in memory: pass tensor.contiguous()."] * RANKS
 
 
-def test_seconds_come_by_block(ranks):
-    names = [*BY_RANK, *PLACED, "gloo", "ring again"]
-    timer = "collectives.timing:interleaved_seconds"
-    for seconds_by_name in ranks.run(timer, names, 4000, 3, 2):
-        assert list(seconds_by_name) == names and {
-            len(seconds) for seconds in seconds_by_name.values()
-        } == {2}
-        timed = {name for name, seconds in seconds_by_name.items() if min(seconds) > 0}
-        assert timed == set(names)
-
-
 def test_messages_are_timed_by_block_and_all_ranks_know_the_slowest(ranks):
     results = ranks.run(on_ranks.seconds, RANKS // 2, [8, 4000])
     both = ("intra_node", "inter_node")
@@ -261,6 +250,3 @@ def test_hierarchical_needs_gloo(monkeypatch):
     model = argparse.Namespace(process_group=None)
     with pytest.raises(ScriptError, match="here the backend is nccl"):
         register(model, "hierarchical")
-
-
-# The last ones: after a failure the ranks are new.

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from workshop.measure import held_out, overlap
-from workshop.measure.alpha_beta import HierarchicalLinks, estimated_seconds
-from workshop.measure.step_time import Compute, at_bandwidth, step_seconds
+from workshop.measure.alpha_beta import estimated_seconds
+from workshop.measure.step_time import Compute, step_seconds
 
 SIZES = (8, 65_536, 1_048_576)
 ALPHA = {"intra_node": 1e-4, "inter_node": 1e-3}
@@ -105,26 +105,6 @@ def test_a_wrong_winner_is_listed_with_what_it_costs():
     rows = held_out.wrong_winners(wrong)
     assert set(rows["predicted"]) == {"hierarchical"} and set(rows["measured"]) == {"ring"}
     assert (rows["slower"] > 1.3).all() and "2 x 4 ranks, 100 Mbit/s" in rows["where"].iloc[0]
-
-
-def test_the_cores_of_the_machine_bound_a_step_from_below():
-    """Unlimited: 8 messages at once take longer than the link alone would."""
-    slow_machine = [
-        record | {"seconds": [50 * value for value in record["seconds"]]}
-        if record["event"] == "link"
-        else record
-        for record in UNLIMITED["events"]
-    ]
-    links = HierarchicalLinks.from_measurements(CALIBRATION["events"], slow_machine)
-    alone = HierarchicalLinks.from_measurements(CALIBRATION["events"])
-    where = {"links": links, **PLACE}
-    fast = at_bandwidth(links, 100e9, 200e6)
-    assert estimated_seconds("ring", 8e6, links=fast, **PLACE) > estimated_seconds(
-        "ring", 8e6, links=at_bandwidth(alone, 100e9, 200e6), **PLACE
-    )
-    assert estimated_seconds("ring", 8e6, **where) >= estimated_seconds(
-        "ring", 8e6, links=alone, **PLACE
-    )
 
 
 def test_steps_are_predicted_from_computing_and_messages():
