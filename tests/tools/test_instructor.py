@@ -13,7 +13,7 @@ from workshop.account import prices
 from workshop.account.classroom import USD_A_SEAT
 from workshop.account.prices import GRACE_SECONDS, PRICES, PriceNotKnown
 from workshop.jobs.lesson_jobs import PLANNED_SECONDS, lesson_jobs
-from workshop.paths import NOTEBOOKS, TEACHING
+from workshop.paths import TEACHING
 
 LESSONS = {lesson: path.read_text(encoding="utf-8") for lesson, path in lessons().items()}
 GUIDE = (TEACHING / "guide.md").read_text(encoding="utf-8")
@@ -69,12 +69,6 @@ def test_the_timetables_fit_their_hours_and_take_the_lessons_own_minutes(monkeyp
     monkeypatch.setitem(tables.plan()["timetables"][0], "blocks", [{"lesson": "42"}])
     with pytest.raises(tables.BadPlan, match=r"42_\*\.py is not there"):
         tables.filled(GUIDE)
-
-
-def test_exercises_take_what_they_say():
-    text = (NOTEBOOKS / "exercises" / "01_data_parallelism.ipynb").read_text()
-    minutes = [int(text) for text in re.findall(r"## Exercise 01\.\d · .*\((\d+) minutes", text)]
-    assert tables.exercises_of("01") == (f"Exercises of 01 ({len(minutes)})", sum(minutes))
 
 
 def test_a_lessons_row_and_its_own_header_say_what_its_jobs_cost():
