@@ -53,7 +53,13 @@ SMALL: dict[str, dict] = {
     },
     "08": {"epochs": 8, "requests": 40, "rounds": 3},
     "09": {"epochs": 1, "rounds": 3},
-    "10": {"epochs": 80, "checkpoint_every": 250, "interrupt_at": 300},
+    "10": {
+        "epochs": 80,
+        "checkpoint_every": 250,
+        "interrupt_at": 300,
+        "elastic_ranks": [2, 1],
+        "elastic_steps": 10,
+    },
     "11": {"width": 64, "rounds": 2},
     "99": {},
 }

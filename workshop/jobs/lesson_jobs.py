@@ -404,6 +404,14 @@ def _lesson_10(lesson) -> Iterator[LessonJob]:
     }
     yield LessonJob("undisturbed", "train_torch.py", 1, label="alone", **common)
     yield LessonJob("interrupted", "train_torch.py", 1, label="spot", spot=True, **common)
+    elastic: Settings = {
+        "dependencies": [str(TRAIN / "train_torch_ddp.py")],
+        "hyperparameters": {
+            "ranks": ",".join(map(str, lesson.elastic_ranks)),
+            "steps": lesson.elastic_steps,
+        },
+    }
+    yield LessonJob("elastic", "demos/change_world_size.py", 1, **common | elastic)
 
 
 def _lesson_11(lesson) -> Iterator[LessonJob]:

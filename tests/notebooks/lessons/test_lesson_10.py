@@ -25,3 +25,8 @@ def test_lesson_10_finds_what_broke(lesson_run):
     assert len(set(results["losses_by_rank"].values())) == 2, "both ranks printed the same loss"
     assert (results["hang_rank"], results["hang_function"]) == (1, "wait_for")
     assert results["hang_waiting"] == "[0]" and results["fixed"]
+
+
+def test_another_number_of_ranks_goes_on_from_the_checkpoint(lesson_run):
+    results = lesson_run("10").results
+    assert results["elastic_ranks"] == [2, 1, 1] and results["elastic_apart"] < 1e-5
