@@ -197,8 +197,8 @@ assert started["process"].nunique() == world_size, "Ranks must be different proc
 # 64 numbers is the mean of the four means of 16. The gradient of a sum is the sum of the gradients,
 # so the same holds for gradients. This needs parts of equal size, a division by their number, and a
 # loss of each image that doesn't depend on the other images. But that is algebra, whereas computers
-# round. In the function below, `all_reduce` adds up a tensor over all ranks: each puts its own in,
-# and each gets the sum out. Predict, then run.
+# round. Below, `all_reduce` adds up a tensor over all ranks: each puts its own in, and gets the sum
+# out. Predict, then run.
 
 # %%
 guess = workshop.guess(
@@ -244,8 +244,8 @@ guess.compare(
 )
 
 # %% [markdown]
-# All ranks got the same sum, so between them there is no difference at all. From the whole batch's
-# gradient they differ by rounding, because the ranks add in another order. Neither is more right.
+# All ranks got the same sum, so they don't differ at all. From the whole batch's gradient they
+# differ by rounding: the ranks add in another order. Neither is more right.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert between_ranks == 0, "The ranks hold different gradients: did each call all_reduce?"
@@ -412,8 +412,7 @@ for name, scaling in workloads.items():
 # `scripts/demos/measure_scaling.py` measures all of this. A dot below the curve by more than the
 # noise has lost more than the exchange: ranks wait for each other, or DDP's own work counts in so
 # short a step. A larger batch makes computing longer, but not the exchange, so r falls and ranks
-# pay. (Larger images may also mean more weights, as here.) More weights for the same computing do
-# the opposite.
+# pay. More weights, as with the larger images here, make the exchange longer, too.
 #
 # ## Faster, or noise?
 #
@@ -421,16 +420,15 @@ for name, scaling in workloads.items():
 #
 # 1. **A/A first.** Measure the *same* configuration twice. What lies between the two, in either
 #    direction, is the **noise floor**: a smaller difference shows nothing.
-# 2. **Rounds in random order.** All settings are measured once in each round, each time in another
-#    order, so that a disturbance hits all of them.
+# 2. **Rounds in random order.** Each round measures all settings once, in another order, so that a
+#    disturbance hits all of them.
 # 3. **Ratios within a round.** A disturbance that is longer than a round is on both sides of a
 #    ratio, and cancels. A shorter one doesn't: hence the median of several rounds.
 # 4. **A sign test.** If nothing differed, a ratio would be above 1 in half of the rounds. All of 5
 #    rounds or 8 of 9 on one side happen by chance in at most 7 of 100 cases. Only with that, and a
 #    median outside the noise floor, do we say *faster* or *slower*.
 #
-# The rounds of the large workload: *alone* is one process, *step* two ranks, *again* the same two
-# ranks, measured once more.
+# The large workload: *alone* is one process, *step* two ranks, *again* the same once more.
 
 # %%
 by_round = large.rounds[["alone", "step", "again"]].mul(1000).round(1).add_suffix(", ms")

@@ -118,7 +118,7 @@ def measuring(link: str, names=(*algorithms, "ring again", "gloo"), sizes=tensor
 
 
 # %% [markdown]
-# The job takes about a minute. It also times single messages, for predictions.
+# The job takes about a minute.
 
 # %%
 events = recorded.results["events"] if recorded else None
@@ -189,8 +189,6 @@ assert gains.median() > 2, f"The ring should win on limited links: {list(gains.r
 workshop.save_results(gain=gains.median(), predicted_off=off, on_cards=on_cards)
 
 # %% [markdown]
-# How to get there: build the ring, count what it sends, predict its time from two numbers.
-#
 # ## Send and receive
 #
 # A **rank** is one process of the job, and also its number. Ranks share no memory, only messages.
@@ -537,7 +535,7 @@ with plots.canvas(title, x, "measured / predicted", size=(7.5, 3.5)) as axes:
         colour, mark = look[name]
         kilobytes = judged.index / 1000 * 1.15 ** (place - 1.5)
         axes.plot(kilobytes, 1 + error[name], mark, color=colour, label=name)
-    axes.axhline(1, color="grey", linewidth=1)
+    axes.axhline(1, color="grey", linewidth=1, zorder=0)
     axes.set(xscale="log", ylim=(0, None))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
