@@ -11,7 +11,6 @@ from matplotlib.ticker import PercentFormatter
 from workshop.plots.figures import HATCHES, titled
 from workshop.plots.look import COLOURS, canvas
 
-RANGE = "lowest and highest round"
 MARKERS = "o^svDP"  # each can be filled or open
 BACKWARD = 2 / 3  # of a step's computing: backward has about twice the operations of forward
 
@@ -47,8 +46,8 @@ def stacked_bars(
         if spread is not None:
             middle = (spread["lowest"] + spread["highest"]) / 2
             reach = (spread["highest"] - spread["lowest"]) / 2
-            look = {"fmt": "none", "ecolor": "black", "capsize": 3, "label": RANGE}
-            axes.errorbar(middle, names, xerr=reach, **look)
+            whiskers: dict[str, Any] = {"fmt": "none", "ecolor": "black", "capsize": 3}
+            axes.errorbar(middle, names, xerr=reach, label="range of rounds", **whiskers)
         axes.set(xlim=(0, None), ylim=(len(parts) - 0.4, -0.6))
         axes.grid(axis="y", visible=False)
         below = -0.5 / (0.5 * len(parts) + 0.4)  # half an inch, in heights of the axes
@@ -94,7 +93,7 @@ def scaling_map(dots: pd.DataFrame, title: str, noise: tuple[float, float] | Non
             name = dot["label"] + ("" if dot["source"] == "measured" else f" ({dot['source']})")
             axes.plot(dot["r"], dot["share"], mark, color=colour, markersize=8, label=name, **style)
         if dots["low"].notna().any():
-            axes.plot([], [], "|", color="black", markersize=12, label=RANGE)
+            axes.plot([], [], "|", color="black", markersize=12, label="range of rounds")
         axes.set_ylim(0, 1.15 * max(1, dots["share"].max()))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
