@@ -46,11 +46,12 @@ def stacked_bars(
         if spread is not None:
             middle = (spread["lowest"] + spread["highest"]) / 2
             reach = (spread["highest"] - spread["lowest"]) / 2
-            axes.errorbar(middle, names, xerr=reach, fmt="none", ecolor="black", capsize=3)
+            whiskers: dict[str, Any] = {"fmt": "none", "ecolor": "black", "capsize": 3}
+            axes.errorbar(middle, names, xerr=reach, label="range of rounds", **whiskers)
         axes.set(xlim=(0, None), ylim=(len(parts) - 0.4, -0.6))
         axes.grid(axis="y", visible=False)
         below = -0.5 / (0.5 * len(parts) + 0.4)  # half an inch, in heights of the axes
-        axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, below), ncols=3)
+        axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, below), ncols=4)
 
 
 def scaling_map(dots: pd.DataFrame, title: str, noise: tuple[float, float] | None = None) -> None:
@@ -91,6 +92,8 @@ def scaling_map(dots: pd.DataFrame, title: str, noise: tuple[float, float] | Non
             style: dict[str, Any] = {"markerfacecolor": faces[dot["source"]], "linestyle": "none"}
             name = dot["label"] + ("" if dot["source"] == "measured" else f" ({dot['source']})")
             axes.plot(dot["r"], dot["share"], mark, color=colour, markersize=8, label=name, **style)
+        if dots["low"].notna().any():
+            axes.plot([], [], "|", color="black", markersize=12, label="range of rounds")
         axes.set_ylim(0, 1.15 * max(1, dots["share"].max()))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
