@@ -118,11 +118,6 @@ plots.stacked_bars(bars, title, spread=whiskers)
 
 
 # %%
-def ratio(estimate):
-    """A ratio near 1, with two decimals."""
-    return f"{estimate.median:.2f} ({estimate.low:.2f} to {estimate.high:.2f})"
-
-
 def compared(scaling, numerator: str) -> str:
     """Is the ratio to the step above 1 ("faster"), below ("slower"), or lost in the noise?"""
     by_round = scaling.rounds[numerator] / scaling.rounds["step"]
@@ -134,8 +129,8 @@ print("Two processes that each compute half of the batch and exchange nothing fi
 print(f"{large.ceiling.text} times as fast as one: more than that this machine can't give.")
 costs = compared(large, "compute") == "slower"
 cost = "the gap to 1 is the cost of averaging" if costs else "a cost of averaging doesn't show"
-print(f"Of this ceiling two ranks reach {ratio(large.share)}: {cost}.")
-print(f"(Median, and range of {rounds} rounds. One step measured twice: {ratio(large.noise)}.)")
+print(f"Of this ceiling two ranks reach {large.share.text}: {cost}.")
+print(f"(Median, and range of {rounds} rounds. One step measured twice: {large.noise.text}.)")
 if large.ceiling.median < 1.5:
     print("This machine has no second core to give: something else uses it, or it has only one.")
 guess.compare(speed_up=large.speed_up.median)
@@ -549,8 +544,9 @@ plots.gantt(bars[bars["length"] > 0.01 * ends_ms], title, "milliseconds")
 # begin and end together are *one* all-reduce. If it is long, look at the network, or on one machine
 # at the cores that the ranks share.
 #
-# The file also shows how long each rank computed. The wait for the next cycle has no bar: a rank
-# seems to compute up to a cycle longer, and the others wait for it. (Change `step` to see another.)
+# The file also shows how long each rank computed; `wait` lasts until the last all-reduce ends. The
+# wait for the next cycle has no bar: a rank seems to compute up to a cycle longer, and the others
+# wait for it. (Change `step` to see another.)
 
 # %%
 step = max_steps - 2
@@ -561,9 +557,9 @@ activity["kind"] = activity["kind"].replace("communicate", "all-reduce")
 waits = activity[activity["kind"] == "wait"].set_index("rank")["length"]
 title = f"Rank {waits.idxmax()} waited longest in step {step}: {waits.max():.2g} ms"
 plots.gantt(activity, title, "milliseconds")
-late = "no more than two cycles: gradients that just missed one explain it."
-late = late if waits.max() < 2 else "more than two cycles: the other rank came late, a straggler."
-print(f"{waits.max():.1f} ms is {late}")
+gap = waits.max() - waits.min()
+why = "it may just have missed a cycle" if gap < 2 else "a straggler"
+print(f"Rank {waits.idxmin()} had its last gradients {gap:.1f} ms later than the other: {why}.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 gradients = phases["tensor"].nunique()
@@ -642,10 +638,7 @@ guess = workshop.guess(
 # %%
 small = measure(large_digits, 8, 20 * steps)
 measured = {f"{global_batch_size} images": large, "8 images": small}
-shown = table(measured)
-exchange = [scaling.rounds["exchange"].median() for scaling in measured.values()]
-shown["exchange alone, ms"] = [round(1000 * seconds, 1) for seconds in exchange]
-shown.rename_axis("a step of")
+table(measured)
 
 # %%
 dots = pd.DataFrame(
@@ -668,7 +661,7 @@ guess.compare(small=small.speed_up.median)
 pays = {"faster": "a second rank pays", "slower": "a second rank doesn't pay"}
 pays = pays.get(compared(small, "alone"), "no difference shown")
 print(f"Two ranks on 8 images are {small.speed_up.text} times as fast as one process: {pays}.")
-print(f"(The short step measured twice: {ratio(small.noise)}.)")
+print(f"(The short step measured twice: {small.noise.text}.)")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(

@@ -36,8 +36,9 @@ class Estimate:
 
     @property
     def text(self) -> str:
-        """With two significant digits: "1.8 (1.7 to 1.9)"."""
-        return f"{self.median:.2g} ({self.low:.2g} to {self.high:.2g})"
+        """With two significant digits: "0.93 (0.90 to 1.0)"."""
+        median, low, high = (f"{x:#.2g}".rstrip(".") for x in (self.median, self.low, self.high))
+        return f"{median} ({low} to {high})"
 
 
 @dataclass(frozen=True)
@@ -143,10 +144,11 @@ def table(scalings: Mapping[str, Scaling]) -> pd.DataFrame:
         name: {
             "ranks": scaling.world_size,
             **{f"{part}, ms": round(value, 1) for part, value in scaling.parts.items()},
+            "exchange alone, ms": round(1000 * scaling.rounds["exchange"].median(), 1),
             "speed-up": scaling.speed_up.text,
-            "ceiling": f"{scaling.ceiling.median:.2g}",
+            "ceiling": scaling.ceiling.text,
             "share of the ceiling": scaling.share.text,
-            "r": f"{scaling.r.median:.2g}",
+            "r": scaling.r.text,
             "noise (A/A)": scaling.noise.text,
         }
         for name, scaling in scalings.items()
