@@ -38,8 +38,9 @@ class Estimate:
 
     @property
     def text(self) -> str:
-        """With two significant digits: "1.8 (1.7 to 1.9)"."""
-        return f"{self.median:.2g} ({self.low:.2g} to {self.high:.2g})"
+        """With two significant digits: "0.93 (0.90 to 1.0)"."""
+        median, low, high = (f"{x:#.2g}".rstrip(".") for x in (self.median, self.low, self.high))
+        return f"{median} ({low} to {high})"
 
 
 @dataclass(frozen=True)
