@@ -46,11 +46,12 @@ def stacked_bars(
         if spread is not None:
             middle = (spread["lowest"] + spread["highest"]) / 2
             reach = (spread["highest"] - spread["lowest"]) / 2
-            axes.errorbar(middle, names, xerr=reach, fmt="none", ecolor="black", capsize=3)
+            whiskers: dict[str, Any] = {"fmt": "none", "ecolor": "black", "capsize": 3}
+            axes.errorbar(middle, names, xerr=reach, label="range of rounds", **whiskers)
         axes.set(xlim=(0, None), ylim=(len(parts) - 0.4, -0.6))
         axes.grid(axis="y", visible=False)
         below = -0.5 / (0.5 * len(parts) + 0.4)  # half an inch, in heights of the axes
-        axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, below), ncols=3)
+        axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, below), ncols=4)
 
 
 def scaling_map(dots: pd.DataFrame, title: str, noise: tuple[float, float] | None = None) -> None:

@@ -223,7 +223,7 @@ def test_stacked_bars_put_the_parts_of_a_step_after_each_other(shown):
     (axes,) = shown
     bars = [(bar.get_x(), bar.get_width()) for bar in axes.patches]
     assert bars == [(0, 100), (0, 2), (100, 3), (2, 1), (103, 4), (3, 3)]
-    assert explained(axes) == list(steps) and axes.get_xlabel() == "ms per step"
+    assert explained(axes) == [*steps, "range of rounds"] and axes.get_xlabel() == "ms per step"
     assert "8 x 8: compute 2, wait 1, exposed communication 3." in axes.alt
 
 
