@@ -254,8 +254,8 @@ table(scalings)
 # 2 where the single process happened to be slow), *r* is exchange / compute, and the *noise* is a
 # step measured twice.
 #
-# Rounds of different jobs aren't pairs. So two jobs differ only where all rounds of one are faster
-# than all of the other, by more than the two identical jobs differ.
+# Rounds of different jobs aren't pairs. So two jobs differ only where their medians differ by more
+# than any two rounds of the two identical jobs.
 
 # %%
 speed_ups = pd.DataFrame(
@@ -263,26 +263,24 @@ speed_ups = pd.DataFrame(
 )
 middle = speed_ups.median()
 first, again = f"{n} x 1", f"{n} x 1 again"
-equal = max(middle[first] / middle[again], middle[again] / middle[first])
+twice = speed_ups[[first, again]].to_numpy()
+noise = [twice.min() / twice.max(), twice.max() / twice.min()]
 
 
 def compared(name: str, other: str) -> str:
-    """How two jobs differ: by the ranges of their rounds, and the two identical jobs."""
-    for fast, slow, word in ((name, other, "faster"), (other, name, "slower")):
-        apart = speed_ups[fast].min() > speed_ups[slow].max()
-        if apart and middle[fast] / middle[slow] > equal:
-            return word
-    return "no difference shown"
+    """How two jobs differ, if they differ by more than the noise."""
+    times = middle[name] / middle[other]
+    if noise[0] <= times <= noise[1]:
+        return "no difference shown"
+    return "faster" if times > 1 else "slower"
 
 
 pairs = {f"mpirun here, 1 x {n}": f"1 x {n}", first: f"1 x {n}", both: f"1 x {n}", in_vpc: both}
 verdicts = {name: compared(name, other) for name, other in pairs.items()}
 for name, verdict in verdicts.items():
     print(f"{name}, compared with {pairs[name]}: {verdict}")
-twice = speed_ups[[first, again]].to_numpy()
-noise = [twice.min() / twice.max(), twice.max() / twice.min()]
 print(f"The rounds of the two identical jobs lie between {twice.min():.2g} and {twice.max():.2g}.")
-print(f"So a difference below about {noise[1] - 1:.0%} can't show.")
+print(f"So a difference below {noise[1] - 1:.0%} can't show.")
 exposed = [scalings[name].parts["exposed communication"] for name in (first, again)]
 if max(exposed) > 1.5 * min(exposed):
     print(f"Their exposed communication is {exposed[0]:.1f} and {exposed[1]:.1f} ms:", end=" ")
@@ -355,7 +353,11 @@ print(f"overhead from the fastest rounds of the {batch}-image step: {overhead:.1
 print(f"so the limit is {crossing:.1f} ms.")
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
+at, ups = lengths["one process, ms"], lengths["speed-up"]
 title = f"{n} ranks pay off only above {crossing:.2g} ms per step (computed)"
+if not ((ups > 1) == (at > crossing)).all():  # a busy machine
+    title = f"{n} ranks: from {ups.min():.2g} to {ups.max():.2g} times one process"
+    print("The computed limit isn't what was measured: see the picture.")
 x = "a step of one process, ms"
 points = [
     f"{row['one process, ms']:.3g} ms: {row['speed-up']:.2g} times, ceiling {row['ceiling']:.2g}"
@@ -363,7 +365,6 @@ points = [
 ]
 alt = f"{title}. {'; '.join(points)}."
 with plots.canvas(title, x, "times as fast as one process", size=(7.5, 3.4), alt=alt) as axes:
-    at, ups = lengths["one process, ms"], lengths["speed-up"]
     reach = [ups - lengths["lowest"], lengths["highest"] - ups]
     label = "measured: median, lowest and highest round"
     axes.errorbar(at, ups, reach, fmt="-o", color=plots.COLOURS[0], capsize=3, label=label)
