@@ -107,8 +107,7 @@ except vpc.NoNetwork as missing:  # on AWS; lesson 06 creates one
 # | `n x 1` | nothing | through the network |
 # | `n x m` | cores with some ranks, nothing with the others | both |
 #
-# In all three, **world_size** is instances times processes, and the script is the same. It asks
-# Horovod for its rank and doesn't know what lies between it and the other ranks.
+# In all three, **world_size** is instances times processes, and the script is the same.
 #
 # The table describes AWS. With `target = "local"` every "instance" is simulated on this machine: it
 # has a host name and a network of its own, but shares this machine's cores with the others.
@@ -643,7 +642,7 @@ workshop.quiz("05")
 #   on the first instance. The SDK silently ignores unknown keys: look at what it sends.
 # - Equal hashes of ranks that took different images prove that they synchronised. A good accuracy
 #   doesn't.
-# - A VPC changes who can reach whom. MultiWorkerMirroredStrategy needs no `mpirun`.
+# - MultiWorkerMirroredStrategy needs no `mpirun`.
 
 # %% [markdown]
 # ## Clean up

@@ -99,7 +99,7 @@ print(unshaped or "This machine can limit the bandwidth between instances.")
 # ## A slower link
 #
 # In a local run each instance has a network card of its own, and the emulator limits what that card
-# sends and receives with `tc`, the kernel's traffic control. So bytes really queue. A job asks for
+# sends and receives with `tc`, the kernel's traffic control. A job asks for
 # a limit with an environment variable, which AWS ignores.
 #
 # The training is that of lesson 01: digits at 28 x 28 pixels, a global batch of 512, PyTorch's DDP.
@@ -170,8 +170,7 @@ workshop.save_results(usd=total, usd_at_most=most)
 
 # %% [markdown]
 # Each bandwidth gets several jobs, in random order, so that a busy minute of this machine doesn't
-# fall on one bandwidth alone. Within a job everything is measured in rounds, in random order too.
-# Each round measures the same step twice (A/A), and two equal jobs show what a job adds: noise.
+# fall on one alone. Two equal jobs, and a step measured twice in each round (A/A), show the noise.
 
 # %%
 order = [link for _ in range(jobs_each) for link in np.random.permutation(tried)]
@@ -309,12 +308,12 @@ for name, job in here.items():
 #
 # By default a job's instances are in a network of SageMaker's own. With a **VPC**, a private
 # network in your account, each instance gets one more network card with an address in *your*
-# network, and what the script sends goes through it. That gives you control over who reaches the
-# instances, and what they reach. It doesn't give you speed: a VPC is a set of rules and addresses
-# on top of the same cables. What it does determine is **where** instances are. A subnet belongs to
-# one Availability Zone (data centres close together), and a card has to be in the zone of its
-# instance: a job with one subnet is in one zone. That is this lesson's *colocation*. (Whether a job
-# without a VPC is in one zone, we found no page of AWS that says.)
+# network, and what the script sends goes through it. That controls who reaches the instances, and
+# what they reach. It doesn't give you speed: a VPC is rules and addresses on top of the same
+# cables. What it does determine is **where** instances are. A subnet belongs to one Availability
+# Zone (data centres close together), and a card has to be in the zone of its instance: a job with
+# one subnet is in one zone. That is this lesson's *colocation*. (Whether a job without a VPC is in
+# one zone, we found no page of AWS that says.)
 
 # %%
 ec2 = session.client("ec2")
@@ -375,11 +374,10 @@ workshop.save_results(rules=rules, network=network)
 #
 # <details><summary>The one switch of a VPC that slows training; "a VPC lowers latency"</summary>
 #
-# `encrypt_inter_container_traffic=True` encrypts what ranks send each other. Teams that must use a
-# VPC often must set it, too. AWS says that it can lengthen distributed training; the group must
-# also allow UDP port 500 and protocol 50 (ESP) between its members, which a rule for all protocols
-# does ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/train-encrypt.html), read on
-# 2026-11-24).
+# `encrypt_inter_container_traffic=True` encrypts what ranks send each other. AWS says that it can
+# lengthen distributed training; the group must also allow UDP port 500 and protocol 50 (ESP)
+# between its members, which a rule for all protocols does
+# ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/train-encrypt.html), read on 2026-11-24).
 #
 # Some texts say that training in a VPC lowers latency. We know of no measurement that shows it.
 # Lesson 05 runs 2 x 2 inside a VPC and outside; only on AWS could these differ.
@@ -633,9 +631,8 @@ choose
 
 # %% [markdown]
 # The last column is 100 MB in one direction; a ring of many carries nearly twice that. Compare it
-# with the computing that the second instance saves, half of a step. If sending takes longer, and
-# nothing hides it, two instances are slower than one. Then three things decide what a link gives
-# you:
+# with half of a step, the computing that the second instance saves. Three things decide what a link
+# gives you:
 #
 # - **One zone.** Traffic between zones travels farther, and each GB is billed.
 # - **Several connections.** A single TCP connection gets at most 5 Gbit/s, 10 inside a *cluster
@@ -818,8 +815,8 @@ workshop.quiz("06")
 #
 # The jobs' instances are gone. The network stack costs nothing as it is; a NAT gateway or interface
 # endpoints would be billed by the hour. The next cell deletes what this lesson created. On AWS that
-# can take minutes, until SageMaker has removed the jobs' network cards. If you skip it, `workshop
-# stacks status` and lesson 99 find the stack.
+# can take minutes, until SageMaker has removed the jobs' network cards. If you skip it, lesson 99
+# finds the stack.
 
 # %%
 if made:
