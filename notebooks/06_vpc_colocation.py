@@ -223,7 +223,7 @@ finite = [bandwidth.mbit(link) for link in links_shown if link != "wide"] or [10
 right = 4 * max(finite)  # where "no limit" is drawn
 places = sweep["link"].map(lambda link: min(bandwidth.mbit(link), right))
 second = sweep.groupby("link")["job"].rank("dense") > 1
-rates = np.geomspace(min(finite) / 1.5, max(finite) * 1.5)
+rates = np.geomspace(min(*finite, equal_mbit or np.inf) / 1.5, max(finite) * 1.5)
 line = alone / (compute + gradient_bytes * 8e-6 / rates)
 
 # %% jupyter={"source_hidden": true} tags=["figure", "readme"]
@@ -310,10 +310,10 @@ for name, job in here.items():
 # network in your account, each instance gets one more network card with an address in *your*
 # network, and what the script sends goes through it. That controls who reaches the instances, and
 # what they reach. It doesn't give you speed: a VPC is rules and addresses on top of the same
-# cables. What it does determine is **where** instances are. A subnet belongs to one Availability
-# Zone (data centres close together), and a card has to be in the zone of its instance: a job with
-# one subnet is in one zone. That is this lesson's *colocation*. (Whether a job without a VPC is in
-# one zone, we found no page of AWS that says.)
+# cables. What it does determine is **where** instances are. A subnet belongs to one
+# Availability Zone (data centres close together), and a card has to be in the zone of its
+# instance: a job with one subnet is in one zone. That is this lesson's *colocation*. (Whether a job
+# without a VPC is in one zone, we found no page of AWS that says.)
 
 # %%
 ec2 = session.client("ec2")
