@@ -67,7 +67,7 @@ def test_lesson_05_notices_ranks_that_do_not_average(own_emulator, scripts, tmp_
     lines = script.read_text().splitlines()
     script.write_text("\n".join(line for line in lines if "DistributedGradientTape" not in line))
     lesson = changed("05", "source = DEMOS if", f"source = '{scripts}' if TRAIN else DEMOS if")
-    without(lesson, "## The result: four ways, one script", "## What `fit()` sent")
+    without(lesson, "## The result: one script, four places", "## What `fit()` sent")
     smaller = lesson_runs.SMALL["05"] | {"epochs": 2}
     fails(lesson, tmp_path, "4 different sets of weights", **smaller)
 
