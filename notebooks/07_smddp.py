@@ -25,7 +25,7 @@
 # **Before:** [lesson 02](02_collectives.ipynb): ring, reduce-scatter, all-gather.
 # [Lesson 06](06_vpc_colocation.ipynb): what a slow link between instances does to a step.
 #
-# **Time:** 50 minutes, and 54 for the exercises. The jobs take about 2 of them.
+# **Time:** 55 minutes, and 54 for the exercises. The jobs take about 2 of them.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
 # SMDDP, SageMaker's distributed data parallel library, exists only on AWS; here a substitute with
@@ -105,28 +105,30 @@ workshop.save_results(usd=total, usd_at_most=most)
 # ## The result
 #
 # Two instances with four ranks each average 8 MB of gradients. Each instance has a link of 200
-# Mbit/s, 25 MB per second, and the ranks inside an instance talk through memory. Four all-reduces
+# Mbit/s, 25 MB per second, and the ranks inside an instance talk through memory. Five all-reduces
 # compete:
 #
-# - `gloo`: PyTorch's own on CPUs, a ring in rank order, 0 → 1 → … → 7 → 0;
-# - `ring`: the same, built from send and receive in lesson 02;
-# - `interleaved_ring`: a ring that ignores where ranks live, 0 → 4 → 1 → 5 → …;
-# - `hierarchical`: **two tiers**; it adds up inside each instance first, and then between them.
-#
-# (A fifth, `mini_herring`, is explained at the end.)
+# - **gloo**: PyTorch's own on CPUs, a ring in rank order, 0 → 1 → … → 7 → 0;
+# - **ring**: the same, built from send and receive in lesson 02;
+# - **ring, topology ignored** (in code `interleaved_ring`): 0 → 4 → 1 → 5 → …;
+# - **two tiers** (`hierarchical`): adds up inside each instance first, and then between them;
+# - **mini_herring**: explained at the end.
 #
 # **Predict.** All compute the same sum.
 
 # %%
 guess = workshop.guess(
-    hierarchical="How many times as fast as gloo's ring is the hierarchical all-reduce?",
+    hierarchical="How many times as fast as gloo's ring is the all-reduce in two tiers?",
     blind="The ring that ignores the topology: how many times as long as the ring does it take?",
 )
 
 # %% [markdown]
 # One job measures all of them in rounds of random order, and gloo twice (`gloo again`): what
-# differs between those two is noise. First it times single messages, which the model further down
-# needs. A local run repeats everything with unlimited links.
+# differs between those two is noise. *Faster* and *slower* mean: the median lies outside the noise,
+# and all five rounds agree. First the job times single messages, for the model further down. A
+# local run repeats everything with unlimited links.
+#
+# **By bytes** means: as if the bytes over the link were all that takes time (black lines).
 
 # %%
 from sagemaker.pytorch import PyTorch
@@ -186,6 +188,7 @@ sent_mb = {
 shown = 1000 * times.drop(columns="gloo again")
 bounds = pd.Series({name: 8000 * sent_mb[name] / mbit for name in shown})
 bounds.name = "computed: bytes / bandwidth"
+shown = shown.rename(columns=titles)
 plots.bar_chart(
     shown.median(),
     f"Two tiers are {gain:.2f} times as fast as gloo: "
@@ -195,6 +198,7 @@ plots.bar_chart(
     spread=interleaved.summary(shown),
     bounds=bounds,
     source=source,
+    colour=plots.COLOURS[0],
 )
 
 # %%
@@ -204,7 +208,8 @@ print(
     f"Two tiers: {gain:.2f} times as fast as gloo ({low:.2f} to {high:.2f}), "
     f"{interleaved.verdict(by_round['hierarchical'], noise)}; by bytes {by_bytes:.2f}."
 )
-print(f"gloo against itself: {noise.min():.2f} to {noise.max():.2f}. That is the noise.")
+low, high = interleaved.band(noise)
+print(f"gloo against itself, either way round: {low:.2f} to {high:.2f}. That is the noise.")
 print(f"Topology ignored: {loss:.2f} times as long as the ring; by bytes {ranks_each}.")
 if target == "local":
     free = seconds_of(unlimited, n_bytes)
@@ -217,30 +222,31 @@ workshop.save_results(events=events, recorded=bool(recorded), gain=gain, loss=lo
 workshop.save_results(medians=times.median().to_dict())
 
 # %% [markdown]
-# The bytes decide, not the sums: all add up the same numbers. With unlimited links what two tiers
-# save takes hardly any time, and their chunks, their second thread and their Python code cost some.
+# The bytes decide: all add up the same numbers. With unlimited links what two tiers save takes
+# hardly any time, and their chunks, second thread and Python code cost some.
 #
-# Rounds are of one job, and another job's times differ, too. So the same measurement was recorded
-# in five jobs, of 8 MiB; this run's is the sixth dot. The grey band is gloo against itself.
+# All rounds come from one job, and jobs differ, too. So it was recorded in five more jobs (8 MiB
+# each): the pale dots; this run is the diamond. Grey: gloo against itself, one median per job.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 five = reference_results.load("07", "tiers")
 jobs = [interleaved.ratios(pd.DataFrame(seconds), "gloo") for seconds in five.results["jobs"]]
 of_jobs = pd.Series([ratios["hierarchical"].median() for ratios in jobs])
 again = pd.Series([ratios["gloo again"].median() for ratios in jobs])
-title = f"Two tiers: {of_jobs.median():.2f} times as fast as gloo in the median of five jobs"
+title = f"Two tiers: {of_jobs.min():.2f} to {of_jobs.max():.2f} times as fast as gloo in five jobs"
+title += "" if recorded else f", {gain:.2f} in this run"
 with plots.canvas(title, "times as fast as gloo", size=(7.5, 2.2)) as axes:
     for row, (values, here) in enumerate([(again, noise.median()), (of_jobs, gain)]):
         axes.plot(values, [row] * len(values), "o", color=plots.COLOURS[0], alpha=0.35)
         if not recorded:
             axes.plot(here, row, "D", color=plots.COLOURS[0])
-    axes.axvspan(again.min(), again.max(), color="0.88", zorder=0)
+    axes.axvspan(*interleaved.band(again), color="0.88", zorder=0)
     axes.axvline(1.75, color="black", linewidth=1.5)
+    axes.text(1.74, 0.4, "by bytes: 1.75", ha="right", va="center")
     axes.set_yticks([0, 1], ["gloo again (noise)", "two tiers"])
     axes.set_ylim(-0.6, 1.6)
 load = " to ".join(map(str, five.results["load"]))
-print(f"Pale: five jobs, recorded on {five.date} ({five.machine}, load {load}): ", end="")
-print(f"{of_jobs.min():.2f} to {of_jobs.max():.2f}. Filled: this run. Black: by bytes, 1.75.")
+print(f"Pale: recorded on {five.date} ({five.machine}, load average {load}).")
 
 # %% [markdown]
 # ## Which bytes must cross?
@@ -249,7 +255,7 @@ print(f"{of_jobs.min():.2f} to {of_jobs.max():.2f}. Filled: this run. Black: by 
 #
 # | all-reduce of n bytes | what each instance sends over its link |
 # |---|---|
-# | **ring in rank order** | one hop leaves it (3 → 4, 7 → 0): 2 · 7/8 · n |
+# | **ring in rank order** | one hop leaves each instance (3 → 4, 7 → 0): 2 · 7/8 · n |
 # | **ring that ignores the topology** | every hop: 4 times as much |
 # | **two tiers** | each instance's *sum*, not each rank's gradients: 2 · 1/2 · n |
 #
@@ -273,9 +279,8 @@ title = f"{megabytes} MB to average: over each instance's link go {crossing}"
 network.messages(panels, 2, ranks_each, title)
 
 # %% [markdown]
-# The quotient, 14 / 8 = 1.75, is the **ratio by bytes**: what two tiers gain if the link is all
-# that takes time and both algorithms use it equally well. It isn't a limit. Where gloo's ring uses
-# the link less well than two tiers do, they gain more.
+# The quotient, 14 / 8 = 1.75, is what two tiers gain by bytes. It isn't a limit: where gloo's ring
+# uses the link less well than two tiers do, they gain more.
 #
 # <details><summary>Does the slow ring exist in practice?</summary>
 #
@@ -309,9 +314,7 @@ workshop.show_function("demos/collectives/hierarchical.py", "all_reduce")
 # No. NCCL chooses between rings and **trees**, and on two instances its tree has two tiers:
 # it halves the traffic on the network there, and NCCL should prefer it
 # for large messages, says its maintainer ([nccl#946](https://github.com/NVIDIA/nccl/issues/946),
-# read on 2026-11-24). Horovod has `HOROVOD_HIERARCHICAL_ALLREDUCE=1`. And many texts call *every*
-# all-reduce "reduce-scatter, all-reduce, gather": those are the steps of two tiers. A flat ring has
-# no all-reduce inside.
+# read on 2026-11-24). Horovod has `HOROVOD_HIERARCHICAL_ALLREDUCE=1`.
 # </details>
 #
 # ## Can a model predict it?
@@ -319,7 +322,8 @@ workshop.show_function("demos/collectives/hierarchical.py", "all_reduce")
 # A message of n bytes takes α + β · n seconds. Now there are two kinds of links, and messages of
 # one step share them. So the job timed messages intra-node and inter-node, of one pair of ranks and
 # of all ranks at once, each **as a step of a ring**: begin to receive, send, wait, and only then
-# send again. Three sizes each, as large as an all-reduce's chunks, and a line fitted to them:
+# send again. Three sizes each, as large as an all-reduce's chunks. To the fastest repeat of each
+# size a line is fitted, with the least relative errors:
 
 # %%
 tiers = alpha_beta.HierarchicalLinks.from_measurements(events)
@@ -335,7 +339,13 @@ alphas = {
     name: {"α, ms": 1e3 * link.alpha, "β, ms per MB": 1e9 * link.beta}
     for name, link in fitted.items()
 }
-pd.DataFrame(alphas).T.map("{:.2g}".format)
+table = pd.DataFrame(alphas).T.map(lambda number: f"{float(f'{number:.2g}'):g}")
+betas = table["β, ms per MB"]
+print(f"A link of {mbit / 8:g} MB/s: {8000 / mbit:g} ms per MB. Measured: one pair ", end="")
+print(f"{betas['inter_node, one pair']}; all {ranks_each} at once, which share it, ", end="")
+print(f"{betas['inter_node, all at once']}. Inside an instance: ", end="")
+print(f"{betas['intra_node, one pair']} and {betas['intra_node, all at once']}.")
+table
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 messages: dict[str, dict] = {name: {} for name in fitted}
@@ -357,10 +367,10 @@ cost_model.message_lines(messages, lines, title)
 # has to be added, which the job timed, too. That is the whole model. It is one of *links*: with
 # unlimited links here, where processes wait for a core, it says nothing.
 #
-# That a line fits its own three points proves nothing. The model has to predict what it has *not*
-# seen: all-reduces of other sizes, on links of other bandwidth, in other layouts, and whole DDP
-# steps. Those were recorded (`python -m tools.bench links steps`), and this run adds its own 1 MB.
-# **Predict:** how large is the median error?
+# Even a line that fits its own three points would prove nothing. The model has to predict what it
+# has *not* seen: all-reduces of other sizes, on links of other bandwidth, in other layouts, and
+# whole DDP steps. Those were recorded (`python -m tools.bench links steps`), and this run adds its
+# own, of 8 MB and of 1 MB. **Predict:** how large is the median error?
 
 # %%
 guess = workshop.guess(error="The median error on what it was not fitted on, in per cent?")
@@ -379,24 +389,32 @@ before = pd.concat(
 )
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-judged = held_out.summary(before)
+judged, now = (held_out.summary(points, cost_model.MARGIN) for points in (before, live))
 ddp = before["algorithm"] == "a DDP step"
 before["kind"] = ddp.map({True: "a DDP step", False: "an all-reduce"})
 live["kind"] = "an all-reduce"
 shown = pd.concat([before.assign(source="recorded"), live.assign(source=source)])
-errors = f"median error {judged.median:.0%}, largest {judged.largest:+.0%}"
-cost_model.predictions(shown, f"{judged.points} points that were not fitted: {errors}")
+errors = f"{judged.points} recorded points, median error {judged.median:.0%}, largest "
+errors += f"{judged.largest:+.0%};\n{'another job' if recorded else 'this run'}'s {now.points}: "
+cost_model.predictions(shown, f"Not fitted: {errors}{now.median:.0%}, {now.largest:+.0%}")
 
 # %%
 load = " to ".join(map(str, bench["links"].results["load"]))
-print(f"Recorded on {bench['links'].date} ({bench['links'].machine}, load {load}): {judged}.")
-print(f"This run: {held_out.summary(live)}.")
+print("Errors below 0: predicted too short.")
+print(
+    f"Recorded on {bench['links'].date} ({bench['links'].machine}, load average {load}): {judged}."
+)
+print(f"{'Another job' if recorded else 'This run'}: {now}.")
 for kind, rows in before.groupby("kind"):
     print(f"Recorded, {kind}: {len(rows)} points, median error {rows['error'].abs().median():.0%}.")
 guess.compare("recorded", error=100 * judged.median)
 wrong = [held_out.wrong_winners(points) for points in (before[~ddp], live)]
-print(f"Wrong winners: {len(wrong[0])} recorded, {len(wrong[1])} in this run.")
-pd.concat(wrong, ignore_index=True).round(2).rename(columns={"slower": "times as long"})
+misjudged = pd.concat(wrong, ignore_index=True).replace(titles).astype({"slower": float})
+print(f"Cases where the model picks the wrong winner: {len(wrong[0])} recorded, ", end="")
+print(f"{len(wrong[1])} in {'another job' if recorded else 'this run'}", end="")
+longest = f"; its choice takes at most {misjudged['slower'].max():.2f} times as long as the fastest"
+print("." if misjudged.empty else f"{longest}.")
+misjudged.round(2).rename(columns={"slower": "times as long as the fastest"})
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(
@@ -406,8 +424,7 @@ workshop.save_results(
 
 # %% [markdown]
 # What the model leaves out: Python between the messages, the pipelining inside gloo, and that a
-# machine is busier at one moment than at another. α and β are those of one job. Where bytes over a
-# narrow link take most of the time, that matters least.
+# machine is busier at one moment than at another. On narrow links that matters least.
 #
 # ## Your own all-reduce under DDP
 #
@@ -474,19 +491,22 @@ workshop.save_results(mean_gradients={name: str(gradient) for name, gradient in 
 # PyTorch's hook converts *before* it divides ([its
 # source](https://github.com/pytorch/pytorch/blob/main/torch/distributed/algorithms/ddp_comm_hooks/default_hooks.py),
 # read on 2026-11-22): 72,000 is infinite by then. Gradients that large are rare, but training in 16
-# bits often multiplies the loss by a large number, and with it all gradients.
+# bits often multiplies the loss by a large number (**loss scaling**), and so all gradients.
 #
 # ## Buckets, and what they hide
 #
 # DDP closes a bucket as soon as it holds 25 MiB or more; the first one at 1 MiB, so that sending
 # can start early. `backward()` computes gradients from the last layer to the first, so the buckets
 # fill in that order. While one is sent, `backward()` computes the next: computing **hides**
-# communication. What nothing hides is **exposed communication**, and a step = compute + wait +
-# exposed communication.
+# communication. What nothing hides is **exposed communication**, and a step = compute +
+# waiting for slower ranks + exposed communication.
 #
 # The next job trains a ResNet (104 tensors, 57 MB of gradients) on two instances with one rank each
-# and a link of 1 Gbit/s, 125 MB per second. `backward()` takes about 0.1 s on a machine like ours.
-# No more can be hidden than `backward()` lasts. **Predict.**
+# and a link of 1 Gbit/s, 125 MB per second. It measures steps, computing only and sending only, in
+# rounds. **Hidden** = 1 - (step - computing only) / sending only, in each round; we take the
+# median. It counts what was saved, not what overlaps in the picture: below 0, the step took longer
+# than computing and sending one after the other. No more can be hidden than `backward()` lasts: on
+# a quiet machine like ours 0.15 s; guess for that. **Predict.**
 
 # %%
 overlapping = PyTorch(
@@ -511,11 +531,18 @@ most = overlap.most_hidden(took)
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 rate = "no limit" if unshaped else f"{bandwidth.mbit(overlap_between) / 1000:g} Gbit/s"
-title = f"One step, {rate}: DDP's buckets hide {hidden:.0%} of the communication"
 spans = pd.DataFrame([event for event in seen if event["event"] == "span"])
 spans = spans[spans["rank"] == 0].sort_values(["setting", "start_ms"], ascending=[False, True])
 is_sent = spans["kind"] == "all-reduce"
 number = spans[is_sent].groupby("setting").cumcount()
+of_ddp = spans["setting"] == "DDP's buckets"
+ends = spans["start_ms"] + spans["ms"]
+during = ends[of_ddp & is_sent] <= ends[of_ddp & (spans["kind"] == "backward")].max()
+early, late = (
+    " and ".join(number[during[during == when].index].astype(str)) or "none"
+    for when in (True, False)
+)
+title = f"One step, {rate}. Buckets sent during backward: {early}; after it: {late}"
 spans.loc[is_sent, "kind"] = "all-reduce of bucket " + number.astype(str)
 rows = spans["setting"] + is_sent.map({True: ": sends", False: ": computes"})
 shown = spans.assign(row=rows).rename(columns={"start_ms": "start", "ms": "length"})
@@ -524,9 +551,17 @@ plots.gantt(shown, title, "milliseconds since the step began (rank 0)")
 # %%
 sizes = [f"{sum(n for _, n in bucket) / 1e6:.1f} MB" for bucket in tensors]
 print(f"Buckets 0 (last layers) to {len(sizes) - 1} (first layers): {', '.join(sizes)}.")
-print(f"Hidden: {hidden:.0%} of the communication; the most possible here: {most:.0%}.")
+rounds = 1000 * pd.DataFrame(took)
+step, sending = rounds["DDP's buckets"], rounds[overlap.SEND]
+forward, computing = rounds[overlap.FORWARD], rounds[overlap.COMPUTE]
+of_round = 1 - (step - computing) / sending
+at = (of_round - hidden).abs().idxmin()  # the round of the median
+print(f"Hidden, the median of the rounds: 1 - ({step[at]:.0f} - {computing[at]:.0f}) / ", end="")
+print(f"{sending[at]:.0f} = {of_round[at]:.0%} of the communication.")
+backward = (computing - forward).median()
+print(f"backward() took {backward:.0f} ms: the most possible here is {most:.0%}.")
 guess.compare(hidden=100 * hidden)
-ms = (1000 * pd.DataFrame(took)).agg(["min", "median", "max"]).T
+ms = rounds.agg(["min", "median", "max"]).T
 ms.round(0).add_suffix(" ms (measured)")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -536,13 +571,12 @@ assert len(tensors) > 1, "With one bucket there is nothing to overlap."
 workshop.save_results(overlap=seen, hidden=hidden, most_hidden=most)
 
 # %% [markdown]
-# In the lower half the first all-reduces run *during* `backward`. On an instance with one core they
-# also slow it down, because sending takes some of that core, so less is saved than the picture
-# suggests; a GPU copies with engines of its own. The bucket that starts last is always exposed:
-# nothing is left to compute.
+# Sending takes some of an instance's one core, so less is saved than the picture suggests; a GPU
+# copies with engines of its own. (The picture's step ran under a profiler, which slows it.) The
+# bucket that starts last is always exposed: nothing is left to compute.
 #
 # One link is one point of a curve. The next picture has five links, recorded in one job each, and
-# four limits of a bucket. The line is what is possible: `backward()` divided by sending, at most 1.
+# five kinds of buckets. The line is what is possible: `backward()` divided by sending, at most 1.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 swept = reference_results.load("07", "overlap")
@@ -551,10 +585,16 @@ points = pd.DataFrame(
     | overlap.hidden(job["seconds"])
     for job in swept.results["jobs"]
 ).set_index("Gbit/s")
-points = 100 * points
+points, buckets = 100 * points, "DDP's buckets"
 ways = points.drop(columns="possible")
-title = f"Median of {len(ways)} links: {ways.median().idxmax()} hide {ways.median().max():.0f} %, "
-title += f"one bucket hides {ways['one bucket'].median():.0f} %"
+best = ways.median().idxmax()
+at, fastest = ways[best].idxmax(), ways.index[-1]
+title = f"At {at:g} Gbit/s {best} hide {ways.loc[at, best]:.0f} % of the communication, "
+title += f"DDP's default {ways.loc[at, buckets]:.0f} %;\nat {fastest:g} Gbit/s "
+most_there = ways.loc[fastest].max()
+title += f"the best hide {most_there:.0f} %" if most_there > 0 else "none hides any"
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
 with plots.canvas(title, "Gbit/s", "hidden, % of the communication", size=(7.5, 3.6)) as axes:
     axes.plot(points["possible"], color="black", label="possible, by backward()")
     for number, way in enumerate(ways):
@@ -563,14 +603,22 @@ with plots.canvas(title, "Gbit/s", "hidden, % of the communication", size=(7.5, 
     if not unshaped:
         at, style = bandwidth.mbit(overlap_between) / 1000, {"color": "black", "markersize": 9}
         axes.plot(at, 100 * hidden, "*", label="DDP's buckets, this run", **style)
+        axes.plot(at, 100 * most, "*", fillstyle="none", label="possible, this run", **style)
     axes.set_xscale("log")
     axes.set_xticks(list(points.index), [f"{rate:g}" for rate in points.index])
     axes.xaxis.set_minor_formatter("")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
 load = " to ".join(map(str, swept.results["load"]))
-print(f"Recorded on {swept.date} ({swept.machine}, load {load}).")
+print(f"Recorded on {swept.date} ({swept.machine}, load average {load}).")
+behind = int((ways[buckets] < ways[best]).sum())
+print(f"DDP's default hides less than {best} on {behind} of {len(ways)} links.")
 
 # %% [markdown]
+# Below 2 Gbit/s the link limits, and small buckets come close to the line. Above, sending is short,
+# and starting and copying buckets costs more than is saved: hence numbers below 0. (One bucket
+# hides nothing, so its curve shows what copying costs.) DDP's default, a first bucket of 1 MiB and
+# then 25, leaves a large last bucket exposed.
+#
 # ## Sending less, or in another order
 #
 # Two instances with two ranks each train a small model on links of 100 Mbit/s, where communication
@@ -579,7 +627,7 @@ print(f"Recorded on {swept.date} ({swept.machine}, load {load}).")
 # | | what is sent |
 # |---|---|
 # | `default` | float32, DDP's own all-reduce |
-# | `hierarchical` | float32, two tiers: the same sums in another order |
+# | `hierarchical` | float32, **two tiers**: the same sums in another order |
 # | `fp16` | 2 bytes for each number instead of 4 |
 # | `powersgd` | two thin matrices, whose product is nearly the gradient (Vogels and others, 2019) |
 
@@ -589,7 +637,8 @@ workshop.show_function("demos/common/hooks_torch.py", "register")
 # %% [markdown]
 # **Predict.** With two ranks on each instance the ring sends 2 · 3/4 times the bytes over each
 # link, two tiers send 2 · 1/2 times; 16 bits halve the bytes. A step also computes, so expect less
-# than the ratio of the bytes. One job measures all hooks in rounds, and `default` twice.
+# than the ratio of the bytes. One job measures all hooks in rounds, and `default` twice. PowerSGD's
+# first two steps send everything; they are not timed.
 
 # %%
 guess = workshop.guess(
@@ -620,31 +669,46 @@ if recorded:
 step_ms = pd.DataFrame(step_ms)
 by_round = interleaved.ratios(step_ms, "default")
 
-# %%
+# %% jupyter={"source_hidden": true} tags=["figure"]
 faster = by_round.median()
-mbit = f"{bandwidth.mbit(training_between):g} Mbit/s"
-title = f"PowerSGD: {faster['powersgd']:.1f} times default's speed; 2 x 2 ranks, {mbit}"
+verdicts = {
+    name: interleaved.verdict(by_round[name], by_round["default again"])
+    for name in ("hierarchical", "fp16", "powersgd")
+}
+training_mbit, gradient_mb = bandwidth.mbit(training_between), records[0]["gradient_bytes"] / 1e6
+title = "; ".join(f"{titles.get(name, name)}: {verdict}" for name, verdict in verdicts.items())
+title += f"\n2 x 2 ranks, {gradient_mb:.1f} MB of gradients, {training_mbit:g} Mbit/s"
 label = f"milliseconds of a step (median, lowest and highest of {len(step_ms)} rounds)"
-spread = interleaved.summary(step_ms)
-plots.bar_chart(step_ms.median(), title, label, texts="{:.0f} ms", spread=spread, source=source)
-for name in ("hierarchical", "fp16", "powersgd"):
+shown = step_ms.rename(columns=titles)
+style = {"texts": "{:.0f} ms", "spread": interleaved.summary(shown), "source": source}
+plots.bar_chart(shown.median(), title, label, colour=plots.COLOURS[0], **style)
+
+# %%
+for name, verdict in verdicts.items():
     low, high = by_round[name].min(), by_round[name].max()
-    shown = interleaved.verdict(by_round[name], by_round["default again"])
-    print(f"{name}: {faster[name]:.2f} times as fast as default ({low:.2f} to {high:.2f}): {shown}")
+    print(f"{titles.get(name, name)}: {faster[name]:.2f} times as fast as default ", end="")
+    print(f"({low:.2f} to {high:.2f}): {verdict}")
+low, high = interleaved.band(by_round["default again"])
+print(f"default against itself: {low:.2f} to {high:.2f}.")
+link_ms = [8000 * gradient_mb * times / training_mbit for times in (1.5, 1, 0.75)]
+print("By bytes, of a step: default {:.0f} ms, two tiers {:.0f}, fp16 {:.0f}.".format(*link_ms))
 guess.compare(source, hierarchical=faster["hierarchical"], fp16=faster["fp16"])
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(steps=step_ms.to_dict("list"), faster=faster.to_dict())
 
 # %% [markdown]
-# - **hierarchical** gives the same sums except for rounding. It pays where several ranks share a
-#   slow link; with one rank per instance there is nothing to add up inside.
-# - **fp16** sends half the bytes.
+# By bytes two tiers are 1.5 times as fast, and fp16 twice. The rest of a step is computing, and for
+# two tiers Python between the messages; where the verdict is *slower*, that costs more than the
+# link saves.
+#
+# - **Two tiers** give the same sums except for rounding; with one rank per instance there is
+#   nothing to add up inside.
 # - **powersgd** sends the fewest bytes and computes the most. What one step leaves out is added to
 #   the next step's gradients (**error feedback**).
 #
 # These are steps per second, not learning: a hook that changes the gradients must be judged by what
-# the model knows after the same time, on your data. This page does not judge it.
+# the model knows after the same time, on your data.
 #
 # ## SMDDP in one page
 #
@@ -740,8 +804,8 @@ workshop.save_results(refused=[name for name, why in reasons.items() if why])
 # efficiency** on 2048 V100 GPUs
 # ([SC20](https://sc20.supercomputing.org/proceedings/tech_paper/tech_paper_pages/pap487.html), read
 # on 2026-11-21). Our `mini_herring` has its two tiers and its equal shares. It lacks what the paper
-# gains from: EFA, CPUs that add beside the GPUs, messages that nobody waits for. Hence the name;
-# its bar says nothing of Herring's speed.
+# gains from: EFA, CPUs that add beside the GPUs, messages that nobody waits for. Its bar says
+# nothing of Herring's speed.
 #
 # **What others measured.** About 20 % faster steps than Horovod's, on four p4d.24xlarge, one model
 # ([C.

@@ -22,16 +22,19 @@ def message_lines(
 
     messages: seconds by bytes, of each kind. lines: seconds as a function of bytes, by kind.
     """
-    with canvas(title, "bytes of a message", "milliseconds", size=(7.5, 3.6)) as axes:
+    with canvas(title, "kB of a message", "milliseconds", size=(7.5, 3.6)) as axes:
         for number, (name, measured) in enumerate(messages.items()):
             least, most = min(measured), max(measured)
             sizes = [least * (most / least) ** (step / 60) for step in range(61)]
             colour = COLOURS[number]
             times = [1000 * lines[name](size) for size in sizes]
-            axes.plot(sizes, times, DASHES[number % len(DASHES)], color=colour, label=name)
+            kilobytes = [size / 1000 for size in sizes]
+            axes.plot(kilobytes, times, DASHES[number % len(DASHES)], color=colour, label=name)
             marks = [1000 * seconds for seconds in measured.values()]
-            axes.plot(list(measured), marks, MARKERS[number], color=colour)
+            axes.plot([size / 1000 for size in measured], marks, MARKERS[number], color=colour)
         axes.set(xscale="log", yscale="log")
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_major_formatter("{x:g}")
         axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
 
 

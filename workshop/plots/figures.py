@@ -49,6 +49,7 @@ def bar_chart(
     spread: pd.DataFrame | None = None,
     bounds: pd.Series | None = None,
     source: str = "measured",
+    colour: str = "",
 ) -> None:
     """A bar for each value, named by the index; its text stands at its end.
 
@@ -59,6 +60,7 @@ def bar_chart(
         spread: columns lowest and highest, in the unit of `values`, drawn as a range.
         bounds: a black line across each bar, in the unit of `values`; its name is explained.
         source: one of SOURCES; the bars' look and the title say which.
+        colour: of all bars; by default each has its own.
     """
     title, names = titled(title, source), list(map(str, values.index))
     labels = [texts.format(value) for value in values]
@@ -69,7 +71,7 @@ def bar_chart(
         alt += f" {bounds.name}: {_pairs(names, [f'{bound:.4g}' for bound in bounds])}."
     with canvas(title, x, size=(7.5, 0.5 * len(values) + 1.4), alt=alt) as axes:
         for row, (name, value) in enumerate(zip(names, values, strict=True)):
-            axes.barh(name, value, **_look(source, COLOURS[row % len(COLOURS)]))
+            axes.barh(name, value, **_look(source, colour or COLOURS[row % len(COLOURS)]))
             axes.annotate(
                 labels[row], (ends[row], row), (5, 0), textcoords="offset points", va="center"
             )
@@ -77,7 +79,9 @@ def bar_chart(
             reach = [values - spread["lowest"], spread["highest"] - values]
             axes.errorbar(values, names, xerr=reach, fmt="none", ecolor="black", capsize=3)
         if bounds is not None:
-            _legend(axes, [_black_lines(axes, bounds, range(len(bounds)), 0.45, str(bounds.name))])
+            line = _black_lines(axes, bounds, range(len(bounds)), 0.45, str(bounds.name))
+            below = (0.5, -0.55 / (0.5 * len(values) + 0.3))  # the axis' label, of the axes' height
+            axes.legend(handles=[line], frameon=False, loc="upper center", bbox_to_anchor=below)
         axes.set_xlim(0, 1.3 * max(ends))
         axes.invert_yaxis()
         axes.grid(axis="y", visible=False)

@@ -23,7 +23,7 @@ def messages(
     """
     hops = {name: list(dict.fromkeys(sent)) for name, sent in panels.items()}
     width = GAP * instances
-    size = (0.95 * width * len(panels), 0.8 * ranks_each + 1.4)
+    size = (min(8, 0.95 * width * len(panels)), 0.45 * ranks_each + 1.5)
     alt = f"{title}. {instances} instances of {ranks_each} ranks. {_in_words(hops, ranks_each)}"
     with canvas(title, "", size=size, alt=alt) as axes:
         for panel, (name, sent) in enumerate(hops.items()):

@@ -261,5 +261,5 @@ def test_messages_are_marks_on_the_line_that_was_fitted(shown):
     cost_model.message_lines({"all": {8: 1e-3, 800: 2e-3}}, {"all": lambda n: n / 4e5}, "Messages")
     (axes,) = shown
     line, marks = axes.lines
-    assert list(marks.get_xdata()) == [8, 800] and list(marks.get_ydata()) == [1.0, 2.0]
+    assert list(marks.get_xdata()) == [0.008, 0.8] and list(marks.get_ydata()) == [1.0, 2.0]
     assert line.get_ydata()[-1] == pytest.approx(2.0) and explained(axes) == ["all"]
