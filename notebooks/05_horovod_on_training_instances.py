@@ -78,6 +78,7 @@ import pandas as pd
 
 import workshop
 from workshop import DEMOS, TRAIN, plots
+from workshop.account import stacks
 from workshop.jobs import vpc
 from workshop.launch.horovod import horovod_script
 from workshop.launch.mpirun import mpirun
@@ -90,6 +91,7 @@ channels, large_channels = session.upload(dataset), session.upload(large)
 choice = horovod_script("train_tf_horovod.py", session)
 here = horovod_script("train_tf_horovod.py")
 print(choice.explanation)
+made = target == "local" and vpc.network_from_stack(session) is None
 try:
     network = vpc.network(session, subnets, security_group_ids)
 except vpc.NoNetwork as missing:  # on AWS; lesson 06 creates one
@@ -647,10 +649,15 @@ workshop.quiz("05")
 # %% [markdown]
 # ## Clean up
 #
-# All instances were released when their jobs ended. Models and logs stay in S3 and in CloudWatch
-# Logs until you delete them. `local-sagemaker stop` stops the emulator; with `--forget` it empties
-# it, too.
-#
+# All instances were released when their jobs ended. Models and logs stay in S3
+# and in CloudWatch Logs until you delete them. `local-sagemaker stop` stops the emulator; with
+# `--forget` it empties it, too. The next cell deletes the network that this lesson made there.
+
+# %%
+if made:
+    stacks.delete(session, ("network",))
+
+# %% [markdown]
 # ## Next
 #
 # What decides between instances is the link between them: [lesson 06](06_vpc_colocation.ipynb)

@@ -688,8 +688,7 @@ if smddp_jobs:
     workshop.save_results(standin_weights=int(weights.nunique()))
 
 # %% [markdown]
-# Here the substitute took the name `smddp`: the two tiers from above, over gloo. **Nothing measured
-# here is SMDDP's speed.**
+# Here gloo took the name `smddp`. **Nothing measured here is SMDDP's speed.**
 #
 # **Where it runs.** p4d and p4de: 8 A100s, NVLink inside, 400 Gbit/s with EFA outside
 # ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/distributed-data-parallel-support.html)).

@@ -285,10 +285,12 @@ workshop.save_results(hashes=two["weights_sha256"].to_dict())
 
 # %% [markdown]
 # One hash. On *two* ranks a sum has one order only, a + b. On four it has several, each algorithm
-# takes another, and float32 rounds differently: hence the tiny difference in the first result.
+# takes another, and float32 rounds differently. AdamW then divides each gradient by its own size,
+# so that even a tiny gradient's rounding becomes a step of visible size: hence the difference in
+# the first result.
 #
-# Adam with four bytes more for each weight is the most common reason to take ZeRO-1: `torch` has it
-# as `ZeroRedundancyOptimizer`, DeepSpeed as `stage: 1`.
+# Where AdamW's eight bytes for each parameter are what is too much, take ZeRO-1: PyTorch has it as
+# `ZeroRedundancyOptimizer`, DeepSpeed as `stage: 1`.
 #
 # ## ZeRO-2 and ZeRO-3: gradients and weights
 #
@@ -325,11 +327,11 @@ guess.compare(source, zero3_sends=sent["in all"]["zero3"])
 sent.rename(ways).round(2).rename_axis("models passed by")
 
 # %% [markdown]
-# HSDP's `all_reduce` is a quarter of the others' business: it passes only a shard, because the
-# instance's ranks have divided the model. Which of these bytes cross the **link**? In a ring of N
-# ranks, (N - 1) / N of a model for each reduce-scatter or all-gather, whichever rank is whose
-# neighbour. But HSDP gathers and scatters inside an instance. Between the instances only shards are
-# all-reduced, all at the same time: 2 · 1/2 models for two instances. The network card counts:
+# HSDP's all-reduce passes a shard only: the ranks of the instance have divided the model. Which of
+# these bytes cross the **link**? In a ring of N ranks, (N - 1) / N of a model for each
+# reduce-scatter or all-gather. But HSDP gathers and scatters inside an instance; between the
+# instances it all-reduces the shards, together 2 · 1/2 models for two instances. The network cards
+# count:
 
 # %%
 instances = int(records["instances"].iloc[0])

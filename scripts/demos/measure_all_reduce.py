@@ -43,7 +43,7 @@ def arguments() -> argparse.Namespace:
     add_flag(parser, "--algorithms", type=list_of(_algorithm, "names"), default=every)
     sizes, count = list_of(_size, "sizes"), number(int, 1)
     add_flag(parser, "--bytes", type=sizes, default="8388608,1048576", help="of float32 tensors")
-    chunks = "131072,393216,1048576"
+    chunks = "196608,393216,786432"
     add_flag(parser, "--link-bytes", type=sizes, default=chunks, help="of a ring's messages")
     add_flag(parser, "--card-bytes", type=sizes, default=[], help="of tensors, for network cards")
     add_flag(parser, "--blocks", type=count, default=5, help="measurements of each")

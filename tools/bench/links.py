@@ -39,7 +39,7 @@ MIN_BLOCKS = 5
 def run(runs: int) -> dict[str, Any]:
     """Measure and print. runs: blocks of each all-reduce, at least 5. Returns all records."""
     measured: list[dict] = []
-    with jobs.emulator() as (emulated, _):
+    with jobs.emulator() as emulated:
         for job in JOBS:
             if job[1] and not jobs.can_delay():
                 print("1 ms: not measured, this kernel has no netem", flush=True)

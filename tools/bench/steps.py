@@ -29,7 +29,7 @@ MIN_BLOCKS = 5
 def run(runs: int) -> dict[str, Any]:
     """Measure and print. runs: blocks of each step, at least 5. Returns all records."""
     blocks = max(runs, MIN_BLOCKS)
-    with jobs.emulator() as (emulated, _):
+    with jobs.emulator() as emulated:
 
         def train(mbit: int, instances: int, ranks: int, sizes: str, images: str) -> list[dict]:
             lines = emulated.run(

@@ -46,12 +46,6 @@ def test_bars_with_texts_a_range_and_bounds(shown):
     )
 
 
-def test_bars_say_their_values(shown):
-    plots.bar_chart(pd.Series({"Training": 3.14}), "Time", "seconds", texts="{:.1f} s")
-    (axes,) = shown
-    assert [text.get_text() for text in axes.texts] == ["3.1 s"] and axes.get_legend() is None
-
-
 def test_groups_of_bars_with_bounds_or_as_predictions(shown):
     table = pd.DataFrame({"gloo": [2.0, 4.0], "hierarchical": [1.0, np.nan]}, ["1 x 8", "8 x 1"])
     plots.grouped_bar_chart(
