@@ -649,7 +649,7 @@ workshop.quiz("05")
 # %% [markdown]
 # ## Clean up
 #
-# All instances were released when their jobs ended. Models and logs stay in S3
+# All instances were released when their jobs ended; nothing is running. Models and logs stay in S3
 # and in CloudWatch Logs until you delete them. `local-sagemaker stop` stops the emulator; with
 # `--forget` it empties it, too. The next cell deletes the network that this lesson made there.
 

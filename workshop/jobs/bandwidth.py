@@ -82,5 +82,6 @@ def unlimited_reason(session: Session, latency: bool = False) -> str | None:
         return f"Bandwidth is unlimited: instances are plain processes, because {emulator.why}."
     if reason := local_sagemaker.shaping_unavailable_reason():
         return f"Bandwidth is unlimited: {reason}."
-    reason = local_sagemaker.shaping_unavailable_reason(latency=True) if latency else None
-    return f"Links are not delayed: {reason.rstrip('.')}." if reason else None
+    if latency and local_sagemaker.shaping_unavailable_reason(latency=True):
+        return "Links are not delayed: this kernel has no netem."
+    return None

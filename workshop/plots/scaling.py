@@ -92,6 +92,8 @@ def scaling_map(dots: pd.DataFrame, title: str, noise: tuple[float, float] | Non
             style: dict[str, Any] = {"markerfacecolor": faces[dot["source"]], "linestyle": "none"}
             name = dot["label"] + ("" if dot["source"] == "measured" else f" ({dot['source']})")
             axes.plot(dot["r"], dot["share"], mark, color=colour, markersize=8, label=name, **style)
+        if dots["low"].notna().any():
+            axes.plot([], [], "|", color="black", markersize=12, label="range of rounds")
         axes.set_ylim(0, 1.15 * max(1, dots["share"].max()))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))

@@ -26,8 +26,6 @@ def test_lesson_03(lesson_run):
     assert slowest > max(results["stale_by_worker"].values())
     accuracy = results["accuracy_by_way"]
     assert accuracy["async"] < accuracy["small updates, not stale"]
-    # Without momentum the same stale gradients do less harm.
-    assert accuracy["async"] < accuracy["async, momentum 0"]
     # The bytes grow with the workers, 1, 2 and 4 of them, as the formula says.
     single, two, four = results["kb_at_server"]
     assert (two / single, four / single) == (pytest.approx(2, rel=0.02), pytest.approx(4, rel=0.02))
