@@ -20,6 +20,7 @@ An algorithm that does not give what torch's all-reduce gives is not measured: t
 """
 
 import argparse
+import functools
 
 import torch
 import torch.distributed as dist
@@ -99,7 +100,8 @@ def count_on_cards(args: argparse.Namespace) -> None:
     """Print a line for each size and algorithm: the bytes of one call, on each rank's card."""
     for n_bytes in args.card_bytes:
         for algorithm in args.algorithms:
-            counted = tiers.card_bytes(algorithm, n_bytes)
+            tensor, all_reduce = torch.zeros(n_bytes // 4), timing.algorithm_of(algorithm)
+            counted = tiers.card_bytes(functools.partial(all_reduce, tensor))
             if counted:
                 sent, received = (list(column) for column in zip(*counted, strict=True))
                 say(event="cards", algorithm=algorithm, bytes=n_bytes, sent=sent, received=received)

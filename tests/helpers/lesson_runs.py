@@ -53,6 +53,7 @@ SMALL: dict[str, dict] = {
     "08": {"epochs": 8, "requests": 40, "rounds": 3},
     "09": {"epochs": 1, "rounds": 3},
     "10": {"epochs": 80},
+    "12": {"steps": 64, "seeds": [0], "rounds": 2},
     "99": {},
 }
 AS_A_LEARNER: list[str] = []  # the emulator's own options

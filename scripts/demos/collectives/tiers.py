@@ -6,6 +6,7 @@ A message is timed as what it is in a ring: a step of ring.all_gather, in a clos
 begins to receive, sends, waits for what comes, and only then sends again.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -13,7 +14,7 @@ import torch.distributed as dist
 
 from collectives import ring
 from collectives.placement import equal_instances, instance_of
-from collectives.timing import algorithm_of, in_turns
+from collectives.timing import in_turns
 
 TIERS = ("intra_node", "inter_node")
 NETWORK_CARDS = Path("/proc/net/dev")  # Linux: bytes and packets of each card, see proc(5)
@@ -59,18 +60,18 @@ def calls_for(n_bytes: int, calls: int) -> int:
     return max(calls, CALLS_OF_SHORT) if n_bytes < SHORT else calls
 
 
-def card_bytes(algorithm: str, n_bytes: int) -> list[tuple[int, int]] | None:
-    """What the network cards counted in one all-reduce of n_bytes: (sent, received), by rank.
+def card_bytes(function: Callable[[], object]) -> list[tuple[int, int]] | None:
+    """What the network cards counted while all ranks called function: (sent, received), by rank.
 
     With the packets' headers and acknowledgements. None where the system keeps no such counts
-    (/proc/net/dev of Linux). What opens a connection is counted, too: reduce something before.
+    (/proc/net/dev of Linux). What opens a connection is counted, too: call it once before. Ranks
+    of one instance share a card, so each of them reports the same.
     """
     if not NETWORK_CARDS.is_file():
         return None
-    tensor = torch.zeros(n_bytes // 4)
     dist.barrier()
     before = _counted()
-    algorithm_of(algorithm)(tensor)
+    function()
     dist.barrier()
     passed = torch.tensor([now - then for now, then in zip(_counted(), before, strict=True)])
     by_rank = [torch.zeros_like(passed) for _ in range(dist.get_world_size())]

@@ -17,6 +17,7 @@ MAX_LINES = 150
 LONGER = {
     "train_torch.py": 170,  # resumes inside an epoch
     "train_torch_ddp.py": 205,  # that, and two launchers
+    "train_torch_local_sgd.py": 190,  # two sets of weights, and two launchers
     "train_torch_fsdp.py": 200,  # a model of blocks to shard, and two launchers
     "train_tf_horovod.py": 155,  # one GPU for each rank
     "train_tf_mirrored.py": 205,  # two strategies, and workers that end together
@@ -27,6 +28,7 @@ LONGER = {
 DIFFS = {
     "train_torch_ddp.py": ("train_torch.py", 40),
     "train_torch_fsdp.py": ("train_torch_ddp.py", 44),
+    "train_torch_local_sgd.py": ("train_torch_ddp.py", 40),
     "train_tf_horovod.py": ("train_tf.py", 20),
     "train_tf_mirrored.py": ("train_tf.py", 67),
     "train_tf_ps.py": ("train_tf.py", 70),
@@ -38,9 +40,10 @@ SAME = {
     ("emit", "train_torch.py"): [name for name in FILES if name != "inference.py"],
     ("Residual", "train_torch_fsdp.py"): ["inference.py"],
     ("Classifier", "train_torch_fsdp.py"): ["inference.py"],
-    ("Classifier", "train_torch.py"): ["train_torch_ddp.py"],
+    ("Classifier", "train_torch.py"): ["train_torch_ddp.py", "train_torch_local_sgd.py"],
     ("save_checkpoint", "train_torch.py"): ["train_torch_ddp.py"],
-    ("all_reduce_mean", "train_torch_ddp.py"): ["train_torch_fsdp.py"],
+    ("all_reduce_mean", "train_torch_ddp.py"): ["train_torch_fsdp.py", "train_torch_local_sgd.py"],
+    ("init_distributed", "train_torch_fsdp.py"): ["train_torch_local_sgd.py"],
     ("listens", "train_tf_ps.py"): ["train_tf_mirrored.py"],
 }
 

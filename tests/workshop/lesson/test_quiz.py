@@ -39,7 +39,7 @@ def test_every_quiz_has_three_or_four_whole_questions(lesson):
 
 
 # The lessons whose choices each have an answer of their own.
-@pytest.mark.parametrize("lesson", ["01", "08", "09", "10", "99"])
+@pytest.mark.parametrize("lesson", ["01", "08", "09", "10", "12", "99"])
 def test_each_choice_has_its_own_answer(lesson):
     for question in load(lesson):
         assert len(set(question.why)) == len(question.choices), question.text
