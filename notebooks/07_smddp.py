@@ -621,8 +621,8 @@ print(f"DDP's default hides less than {best} on {behind} of {len(ways)} links.")
 #
 # ## Sending less, or in another order
 #
-# Two instances with two ranks each train a small model on links of 100 Mbit/s, where communication
-# dominates, with four hooks:
+# Two instances with two ranks each train a small model on links of 100 Mbit/s, which take much of a
+# step, with four hooks:
 #
 # | | what is sent |
 # |---|---|
