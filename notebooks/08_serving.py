@@ -220,19 +220,12 @@ low, high = apart.min(), apart.max()
 throughput = per_second["8 clients"] / per_second["1 client"]
 print(f"One client has its answer after {medians['1 client'].median():.1f} ms in the median; one")
 print(f"answer in a hundred takes longer than {tails['1 client'].median():.1f} ms.")
-print(
-    f"With eight clients it takes {slower.min():.1f} to {slower.max():.1f} times as long, the same"
-)
-print(f"way twice {low:.2f} to {high:.2f}: ", end="")
-print("eight clients wait longer." if slower.min() > high else "the rounds overlap, no proof.")
-print(
-    f"Together they get {throughput:.1f} times the answers. In a request with 360 images each takes"
-)
-print(
-    f"{np.median(each):.2f} ms: the time per image falls by a factor of {factor.min():.0f} to ",
-    end="",
-)
-print(f"{factor.max():.0f}. (Below: the median of the rounds' ratios.)")
+print(f"Eight clients: {slower.min():.1f} to {slower.max():.1f} times as long; the same way twice:")
+print(f"{low:.2f} to {high:.2f}. So ", end="")
+print("eight clients wait longer." if slower.min() > high else "the rounds overlap: no proof.")
+print(f"Together they get {throughput:.1f} times the answers.")
+print(f"In a request with 360 images each takes {np.median(each):.2f} ms: the time per image falls")
+print(f"by a factor of {factor.min():.0f} to {factor.max():.0f}. Below: the rounds' medians.")
 guess.compare(median=medians["1 client"].median(), slower=slower.median(), factor=factor.median())
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -258,14 +251,13 @@ print(f"8 / {r:.0f} answers a second = {8000 / r:.0f} ms; the mean measured was 
 print(f"{np.mean(took['8 clients']):.0f} ms.")
 
 # %% [markdown]
-# If eight clients got eight times the answers of one, nobody would wait longer. More instances
-# raise `r`. (In a local run the clients also take this machine's cores from the server.) These
-# clients are a *closed loop*: at most eight requests are under way. Users are an *open loop*: if
-# more than `r` requests arrive in a second, the queue grows without end.
+# More instances raise `r`. (Locally the clients also take the server's cores.) These clients are a
+# *closed loop*: at most eight requests are under way. Users are an *open loop*: if more than `r`
+# requests arrive in a second, the queue grows without end.
 #
 # A request costs something whatever is in it: signing, HTTP, JSON. 360 images share that cost.
 #
-# The 99th percentile of a round rests on few answers, on 2 of 200, so look at its range.
+# A round's 99th percentile rests on 2 of 200 answers, so look at its range.
 #
 # ## Three objects, and only one costs money
 #
@@ -295,8 +287,7 @@ assert order == sorted(order), f"deploy() made them in this order: {made}"
 workshop.save_results(status=endpoint["EndpointStatus"], deploy_order=list(made))
 
 # %% [markdown]
-# A training job ends; a **serving endpoint** doesn't. It is billed even if nobody sends a request,
-# which makes a forgotten one the classic surprise on the bill after a course:
+# A training job ends; a **serving endpoint** doesn't. It is billed even if nobody sends a request:
 
 # %%
 a_month = prices.idle_table().loc["endpoint ml.m5.large", "USD a month"]
@@ -418,8 +409,7 @@ workshop.save_results(wrong=len(wrong), accuracy=accuracy)
 # SageMaker's TensorFlow container has a front end before TensorFlow Serving. The front end knows
 # several formats. `instances`, as above, is JSON with an entry for each image. **JSON lines** have
 # an image in each line, so that programs can cut and join files. **CSV** has a row of numbers for
-# each image. The next cell sends five images as JSON lines, with AWS's plain client, which takes
-# any text.
+# each image. Here are five images as JSON lines, with AWS's plain client, which takes any text.
 
 # %%
 runtime = session.client("sagemaker-runtime")
@@ -481,8 +471,8 @@ workshop.show_function("demos/serve_csv/inference.py", "output_handler")
 # ## Delete the endpoint
 #
 # Nothing below needs the endpoint. So delete it **now**, not at the end of a lesson that you may
-# not reach. If a cell above fails, run this one at once. `delete_endpoint` deletes the
-# configuration, too, so the model's name is read first.
+# not reach; if a cell above fails, at once. `delete_endpoint` deletes the configuration, too, so
+# the model's name is read first.
 
 # %%
 name = sagemaker.describe_endpoint(EndpointName=predictor.endpoint_name)["EndpointConfigName"]
@@ -533,8 +523,8 @@ transformer = estimator.transformer(
 
 # %% [markdown]
 # `split_type="Line"` splits the file at its line ends. `MultiRecord` puts as many lines into a
-# request as fit into `max_payload`, in MB. The answers come in the order of the inputs, in a file
-# with the same name and `.out` at its end.
+# request as fit into `max_payload`, in MB. The answers come in the inputs' order, in a file with
+# the same name and `.out` at its end.
 
 
 # %%

@@ -93,8 +93,8 @@ workshop.save_results(usd=3 * cost.usd, usd_at_most=3 * cost.most_usd)
 #    estimator's `checkpoint_s3_uri`;
 # 3. the script looks there first when it starts.
 #
-# Below, a job runs undisturbed. A second one, with the same settings, has its instance taken away
-# soon after its log has reached step `interrupt_at` (later on a busy machine). On AWS you can't
+# Below, a job runs undisturbed. A second one, with the same settings, loses its instance soon after
+# its log has reached step `interrupt_at` (later on a busy machine). On AWS you can't
 # order an interruption, and the second job usually runs through. `spot=True` sets
 # `use_spot_instances`, `checkpoint_s3_uri`, and `max_wait`, the limit for the job including the
 # wait for an instance. **Predict, then run.**
@@ -192,9 +192,11 @@ print(" → ".join(statuses))
 for name, weights in hashes.items():
     print(f"{name}: final weights {weights[:16]}…")
 print(f"Both jobs end with the same weights, to the last bit: {same}.")
-print(f"The second reached step {reached} and resumed from step {resumed}, so {twice} steps were")
-print(f"done twice, {twice * step_seconds:.2f} s of computing.")
-if "Interrupted" in statuses:
+if resumed:
+    print(
+        f"The second reached step {reached} and resumed from step {resumed}, so {twice} steps were"
+    )
+    print(f"done twice, {twice * step_seconds:.2f} s of computing.")
     stop = statuses.index("Interrupted")
     again = transitions[statuses.index("Training", stop)]["StartTime"]
     restart = (again - transitions[stop]["StartTime"]).total_seconds()
@@ -202,8 +204,10 @@ if "Interrupted" in statuses:
 if target == "local":
     bills = " and ".join(f"{job.billable_seconds} s" for job in ended.values())
     paces = [1000 * job.table("epoch")["step_seconds"].median() for job in ended.values()]
-    print(f"Billable are {bills}. What else is between them is this machine's speed:")
-    print(f"a step took {paces[0]:.1f} ms in the first job and {paces[1]:.1f} ms in the second.")
+    print(f"Billable: {bills}. Whatever else they differ by is this machine's speed: a step took")
+    print(
+        f"{paces[0]:.1f} ms in the first job, {paces[1]:.1f} ms in the second (medians of epochs)."
+    )
 if not same and target == "aws":
     print("The second instance may have another processor, whose sums can differ in the last bit:")
     print("compare the losses before you suspect the checkpoint.")
@@ -389,8 +393,8 @@ print(f"and {100 * extra(large, 30):.0f} % comes on top.")
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 least, ours = 100 * extra(best, write_seconds), 100 * extra(here, write_seconds)
-title = f"Best: a checkpoint every {best:.0f} s ({least:.2f} % extra);\n"
-title += f"this lesson's {here:.0f} s costs {ours:.2f} % (computed)"
+title = f"Best: a checkpoint every {best:.1f} s ({least:.2f} % extra);\n"
+title += f"this lesson's {here:.1f} s costs {ours:.2f} % (computed)"
 at = np.geomspace(min(best, here) / 30, 30 * large, 200)
 with plots.canvas(title, "seconds between two checkpoints", "extra time, % of the work") as axes:
     for number, (name, write) in enumerate((("this model", write_seconds), ("30 s to write", 30))):
@@ -531,10 +535,9 @@ workshop.save_results(
 # explains what follows: even if the ranks average their gradients, they take equal steps from
 # different starts. A job would save rank 0's model and drop the other.
 #
-# The remedy is a broadcast before the first step ([lesson 04](04_horovod_on_the_notebook.ipynb)).
-# **The fix is what proves the diagnosis.** With `fixed=True` the script broadcasts rank 0's
-# weights, and nothing else changes. Had they also failed to average their gradients, their weights
-# would still differ at the end:
+# The remedy is a broadcast before the first step. **The fix is what proves the diagnosis.** With
+# `fixed=True` the script broadcasts rank 0's weights, and nothing else changes. Had they also
+# failed to average their gradients, their weights would still differ at the end:
 
 # %%
 repaired = failures.reproduce(reproducible.index[3], fixed=True)
@@ -567,8 +570,8 @@ workshop.save_results(quiet_fixed=len(hashes_at_end))
 # November 2026). Without a shell, `faulthandler.dump_traceback_later(600, repeat=True)` prints the
 # stacks to the job's log every ten minutes.
 #
-# The next cell reproduces a hang and makes rank 1 print its stack, innermost call first (the last
-# stack counts, if there are several). Its collectives time out after 10 seconds; the traceback of
+# The next cell reproduces a hang and makes rank 1 print its stack, innermost call first (of several
+# the last counts). Its collectives time out after 10 seconds; the traceback of
 # the rank that timed out has the innermost call last. (`prterun` is the program behind `mpirun`.)
 
 # %%
@@ -610,9 +613,9 @@ workshop.save_results(hang_rank=int(rank), hang_function=function, hang_waiting=
 workshop.show_function("demos/breaking/rank_hangs.py", "train")
 
 # %% [markdown]
-# Rank 1 waits for a file before the barrier, and rank 0 writes it after the barrier. Rank 1's stack
-# said where to read; the mistake is in the order of rank 0's calls. Again the fix is the proof:
-# rank 0 writes first, and nothing else changes.
+# Rank 1 waits for a file before the barrier, and rank 0 writes it after. Rank 1's stack said where
+# to read; the mistake is in the order of rank 0's calls. Again the fix is the proof: rank 0 writes
+# first, and nothing else changes.
 
 # %%
 corrected = failures.reproduce("rank-hangs", fixed=True)
