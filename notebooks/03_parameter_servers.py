@@ -496,7 +496,7 @@ by_way = percent.xs(high, level=1).unstack(sort=False)
 below = (by_way.loc["async"] < by_way.loc["sync"]).all()
 guess.compare(stale=fewer if below else as_many)
 gained = by_way.loc["async, momentum 0, rate x 10"] - by_way.loc["async"]
-verdict = "helps with every seed" if gained.min() > 10 else "doesn't reliably help"  # points
+verdict = "helps with every seed" if gained.min() > 10 else "is no sure remedy"  # points
 print(
     f"At {high} leaving out momentum {verdict}: {gained.min():+.0f} to {gained.max():+.0f} points."
 )

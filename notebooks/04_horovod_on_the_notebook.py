@@ -533,16 +533,16 @@ title = (
 bars = phases.rename(
     columns={"tensor": "row", "phase": "kind", "start_ms": "start", "ms": "length"}
 )
-ends_ms = (bars["start"] + bars["length"]).max()
-plots.gantt(bars[bars["length"] > 0.01 * ends_ms], title, "milliseconds")
+copies = bars["kind"].str.startswith("copy")  # too short to be seen
+plots.gantt(bars[~copies], title, "milliseconds")
 
 # %% [markdown]
-# **How to read it.** A row for each gradient, named after its layer and its variable; phases that
-# are shorter than 1 % of the picture, such as the copies, are left out. `negotiate` lasts from the
-# first rank's request to the last one's. About a cycle (1 ms): a rank's gradient just missed one.
-# Much longer: that rank is a **straggler**; look at what it computes. Bars of `all-reduce` that
-# begin and end together are *one* all-reduce. If it is long, look at the network, or on one machine
-# at the cores that the ranks share.
+# **How to read it.** A row for each gradient, named after its layer and its variable; the copies,
+# which last microseconds, are left out. `negotiate` lasts from the first rank's request to the last
+# one's. About a cycle (1 ms): a rank's gradient just missed one. Much longer: that rank is a
+# **straggler**; look at what it computes. Bars of `all-reduce` that begin and end together are
+# *one* all-reduce. If it is long, look at the network, or on one machine at the cores that the
+# ranks share.
 #
 # The file also shows how long each rank computed; `wait` lasts until the last all-reduce ends. The
 # wait for the next cycle has no bar: a rank seems to compute up to a cycle longer, and the others

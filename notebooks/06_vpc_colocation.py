@@ -208,10 +208,12 @@ alone, compute = sweep["alone"].median(), (sweep["compute"] + sweep["wait"]).med
 equal_mbit = gradient_bytes * 8e-6 / (alone - compute) if alone > compute else None
 
 # %% jupyter={"source_hidden": true}
-if len(links_shown) > 1 and equal_mbit:
+gains = medians["gain"]
+title = f"Two instances: {gains.iloc[0]:.1f} times as fast as one without a limit"
+if equal_mbit and verdicts.iloc[-1] == "slower":
     title = f"Below about {equal_mbit:.2g} Mbit/s (computed) a second instance slows training"
-else:
-    title = f"Two instances: {medians['gain'].iloc[0]:.1f} times as fast as one, without a limit"
+elif len(links_shown) > 1:
+    title += f", {gains.iloc[-1]:.2g} times at {names[-1]}"
 title += "" if source == "measured" else " (recorded elsewhere)"
 alt = f"{title}. " + "; ".join(
     f"{name}: {row['gain']:.2g}, computed {row['computed_gain']:.2g}"

@@ -94,10 +94,10 @@ workshop.save_results(usd=3 * cost.usd, usd_at_most=3 * cost.most_usd)
 # 3. the script looks there first when it starts.
 #
 # Below, a job runs undisturbed. A second one, with the same settings, loses its instance soon after
-# its log has reached step `interrupt_at` (later on a busy machine). On AWS you can't
-# order an interruption, and the second job usually runs through. `spot=True` sets
-# `use_spot_instances`, `checkpoint_s3_uri`, and `max_wait`, the limit for the job including the
-# wait for an instance. **Predict, then run.**
+# its log has reached step `interrupt_at` (later on a busy machine). On AWS you can't order an
+# interruption, and the second job usually runs through. `spot=True` sets `use_spot_instances`,
+# `checkpoint_s3_uri`, and `max_wait`, the limit for the job including the wait for an instance.
+# **Predict, then run.**
 
 # %%
 guess = workshop.guess(
@@ -193,10 +193,8 @@ for name, weights in hashes.items():
     print(f"{name}: final weights {weights[:16]}…")
 print(f"Both jobs end with the same weights, to the last bit: {same}.")
 if resumed:
-    print(
-        f"The second reached step {reached} and resumed from step {resumed}, so {twice} steps were"
-    )
-    print(f"done twice, {twice * step_seconds:.2f} s of computing.")
+    print(f"The second reached step {reached} and resumed from step {resumed}, so {twice} steps")
+    print(f"were done twice, {twice * step_seconds:.2f} s of computing.")
     stop = statuses.index("Interrupted")
     again = transitions[statuses.index("Training", stop)]["StartTime"]
     restart = (again - transitions[stop]["StartTime"]).total_seconds()
@@ -205,9 +203,7 @@ if target == "local":
     bills = " and ".join(f"{job.billable_seconds} s" for job in ended.values())
     paces = [1000 * job.table("epoch")["step_seconds"].median() for job in ended.values()]
     print(f"Billable: {bills}. Whatever else they differ by is this machine's speed: a step took")
-    print(
-        f"{paces[0]:.1f} ms in the first job, {paces[1]:.1f} ms in the second (medians of epochs)."
-    )
+    print(f"{paces[0]:.1f} ms in the first job and {paces[1]:.1f} ms in the second (medians).")
 if not same and target == "aws":
     print("The second instance may have another processor, whose sums can differ in the last bit:")
     print("compare the losses before you suspect the checkpoint.")
@@ -571,8 +567,8 @@ workshop.save_results(quiet_fixed=len(hashes_at_end))
 # stacks to the job's log every ten minutes.
 #
 # The next cell reproduces a hang and makes rank 1 print its stack, innermost call first (of several
-# the last counts). Its collectives time out after 10 seconds; the traceback of
-# the rank that timed out has the innermost call last. (`prterun` is the program behind `mpirun`.)
+# the last counts). Its collectives time out after 10 seconds; the traceback of the rank that timed
+# out has the innermost call last. (`prterun` is the program behind `mpirun`.)
 
 # %%
 hang = failures.reproduce("rank-hangs")

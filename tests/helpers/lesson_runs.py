@@ -61,6 +61,7 @@ SMALL: dict[str, dict] = {
         "elastic_steps": 10,
     },
     "11": {"width": 64, "rounds": 2},
+    "12": {"steps": 64, "seeds": [0], "rounds": 2},
     "99": {},
 }
 AS_A_LEARNER: list[str] = []  # the emulator's own options

@@ -432,6 +432,37 @@ def _lesson_11(lesson) -> Iterator[LessonJob]:
     )
 
 
+def _lesson_12(lesson) -> Iterator[LessonJob]:
+    """On AWS links stay as they are: one job measures."""
+    ways = "DDP,fp16,PowerSGD,top-k,accumulation,local SGD,DiLoCo"
+    two: Settings = PYTORCH | {"instance_type": lesson.instance_type}
+    yield LessonJob(
+        "less-often",
+        "demos/measure_less_often.py",
+        2,
+        hyperparameters={
+            "train": f"{ways},top-k without memory,local SGD 64,alone",
+            "seeds": ",".join(map(str, lesson.seeds)),
+            "steps": lesson.steps,
+            "time": f"{ways},DDP again",
+            "rounds": lesson.rounds,
+        },
+        **_mpi(1),
+        **_links("wide"),
+        **two,
+    )
+    yield LessonJob(
+        "local-sgd",
+        "train_torch_local_sgd.py",
+        2,
+        hyperparameters={"epochs": 4, "sync-every": 8},
+        channels=DIGITS,
+        **_mpi(1),
+        **_links(lesson.links[-1]),
+        **two,
+    )
+
+
 def _lesson_99(lesson) -> Iterator[LessonJob]:
     settings: Settings = {"hyperparameters": {"epochs": 1}, "channels": DIGITS}
     yield LessonJob("last", "train_torch.py", 1, **settings, **PYTORCH)
@@ -450,5 +481,6 @@ JOBS = {  # lesson -> its jobs, from its parameters
     "09": _lesson_09,
     "10": _lesson_10,
     "11": _lesson_11,
+    "12": _lesson_12,
     "99": _lesson_99,
 }

@@ -34,6 +34,7 @@ NEEDED = {
     "06": ("sweep", "gradient_bytes", "placed"),
     "07": ("events", "steps"),
     "11": ("events",),
+    "12": ("events",),
 }
 
 

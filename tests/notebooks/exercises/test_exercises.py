@@ -53,7 +53,7 @@ def same_ranks_again(running, monkeypatch):
 
 
 def put_in_place_of_ranks(monkeypatch, start):
-    for lesson in ("01", "02", "03", "07", "11"):
+    for lesson in ("01", "02", "03", "07", "11", "12"):
         numbers(lesson)  # loads the checks
         monkeypatch.setattr(sys.modules[f"workshop_checks_lesson_{lesson}"], "start_ranks", start)
 

@@ -37,6 +37,7 @@ def only_here(request: dict) -> bool:
     narrowed = links.get("LOCAL_SAGEMAKER_BANDWIDTH", "wide") != "wide"
     lesson_06 = "-links-" in request["TrainingJobName"]
     lesson_07 = "-hierarchical-" in request["TrainingJobName"]
+    lesson_12 = "-less-often-" in request["TrainingJobName"]
     return (
         (lesson_06 and narrowed and "algorithms" not in settings)
         or (
@@ -44,6 +45,7 @@ def only_here(request: dict) -> bool:
         )  # one zone or two
         or links.get("LOCAL_SAGEMAKER_BANDWIDTH", "").endswith("ms")  # lesson 02, where netem works
         or (lesson_07 and not narrowed and "algorithms" in settings)
+        or (lesson_12 and narrowed)
         or links.get("LOCAL_SAGEMAKER_BANDWIDTH") == "by-type"
         or "sagemaker_distributed_dataparallel_enabled" in settings
     )

@@ -17,9 +17,10 @@ SAME = {
     ("emit", "train_torch.py"): [name for name in FILES if name != "inference.py"],
     ("Residual", "train_torch_fsdp.py"): ["inference.py"],
     ("Classifier", "train_torch_fsdp.py"): ["inference.py"],
-    ("Classifier", "train_torch.py"): ["train_torch_ddp.py"],
+    ("Classifier", "train_torch.py"): ["train_torch_ddp.py", "train_torch_local_sgd.py"],
     ("save_checkpoint", "train_torch.py"): ["train_torch_ddp.py"],
-    ("all_reduce_mean", "train_torch_ddp.py"): ["train_torch_fsdp.py"],
+    ("all_reduce_mean", "train_torch_ddp.py"): ["train_torch_fsdp.py", "train_torch_local_sgd.py"],
+    ("init_distributed", "train_torch_fsdp.py"): ["train_torch_local_sgd.py"],
     ("listens", "train_tf_ps.py"): ["train_tf_mirrored.py"],
 }
 

@@ -156,6 +156,32 @@ def test_fsdp_trains_what_ddp_trains(digits, single, ddp, tmp_path, ranks):
     assert difference((single, ddp)[ranks - 1][1], tmp_path) == 0
 
 
+def test_local_sgd_that_averages_in_every_step_is_ddp(digits, ddp, tmp_path):
+    """With momentum, too: the mean of the ranks' momenta is the momentum of the mean gradient."""
+    script = copied("train_torch_local_sgd.py", tmp_path)
+    done = start(by_hand(2), script, *STEPS, *channels(digits), "--sync-every", "1")
+    assert len(done.hashes) == 2 and len(set(done.hashes.values())) == 1
+    # A way is the difference of nearly equal weights, so rounding weighs more: 2e-5 was measured.
+    assert difference(ddp[1], tmp_path) <= 300 * TOLERANCE
+    assert [e["syncs"] for e in done.events("epoch")] == [22, 30]
+
+
+def test_diloco_ends_with_one_model(digits, ddp, tmp_path):
+    flags = ["--sync-every", "8", "--outer-learning-rate", "0.7", "--outer-momentum", "0.9"]
+    script = copied("train_torch_local_sgd.py", tmp_path)
+    done = start(by_hand(2), script, *STEPS, *channels(digits), *flags)
+    assert len(set(done.hashes.values())) == 1
+    assert difference(ddp[1], tmp_path) > 1000 * TOLERANCE
+    assert [e["syncs"] for e in done.events("epoch")] == [2, 4]  # of 22 and 30 steps
+
+
+def test_ranks_that_do_not_average_end_with_two_models(digits, tmp_path):
+    forgotten = ("        dist.all_reduce(common.grad)\n", "")
+    script = copied("train_torch_local_sgd.py", tmp_path, forgotten)
+    done = start(by_hand(2), script, *STEPS, *channels(digits))
+    assert len(set(done.hashes.values())) == 2
+
+
 # Counts the bytes that DDP gives to its all-reduce.
 COUNT = """    from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
     sent = []
@@ -285,7 +311,7 @@ def test_a_flag_that_is_not_known_is_refused(monkeypatch, capsys):
 
 
 JOINING = ["train_torch_ddp.py", pytest.param("train_torch_fsdp.py", marks=RECENT)]
-JOINING += ["common/ranks_torch.py"]
+JOINING += ["train_torch_local_sgd.py", "common/ranks_torch.py"]
 PLACES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 

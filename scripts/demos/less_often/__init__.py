@@ -1,0 +1,1 @@
+"""Ways to train in which ranks send less: rarely, or few numbers."""
