@@ -192,8 +192,7 @@ columns = {"median, ms": ranges(medians), "99th percentile, ms": ranges(tails)}
 pd.DataFrame(columns | {"answers/s": per_second}, index=list(clients)).round(0)
 
 # %% [markdown]
-# A curve is a round. Where it crosses "median", half of its answers are in; the further right, the
-# slower.
+# A curve is a round. At "median" half of its answers are in; further right is slower.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 title = f"Eight clients: the median answer takes {slower.median():.1f} times as long as with one"
@@ -441,8 +440,7 @@ workshop.save_results(forms=["instances", "JSON lines"], body_limit=limit, image
 # %% [markdown]
 # That limit is in the API's description, which boto3 brings along (botocore 1.44.5). AWS's guide
 # says [25 MB](https://docs.aws.amazon.com/sagemaker/latest/dg/hosting-faqs.html) and 60 seconds for
-# an answer (read in November 2026; not tried). What is larger or slower is a case for a batch
-# transform, below.
+# an answer (read in November 2026; not tried). For more there is a batch transform, below.
 #
 # CSV is flat, 64 numbers in a row. This model wants 8 x 8 x 1, so the server refuses it:
 
@@ -496,10 +494,10 @@ workshop.save_results(endpoints_left=len(left))
 #
 # If you already have all the inputs, you don't need an endpoint. A **batch transform** is a job: it
 # starts instances, sends the records of a file to the model, writes the answers to S3 and releases
-# the instances. Nothing is left running. The next cell uploads the test images in two files, as
-# JSON lines and as CSV; a record is one line. `accept` is the format of the answers;
-# `assemble_with="Line"` puts a line end after each *response*. A response answers a whole request,
-# so with `MultiRecord` one line can hold many images' answers.
+# the instances. The next cell uploads the test images as JSON lines and as CSV; a record is a line.
+# `accept` is the format of the answers; `assemble_with="Line"` puts a line end after each
+# *response*. A response answers a whole request, so with `MultiRecord` one line can hold many
+# images' answers.
 
 # %%
 folder = f"jobs/{session.job_prefix}questions"
@@ -561,9 +559,9 @@ workshop.save_results(batch_difference=batch_difference, batch_answers=len(batch
 # %% [markdown]
 # ## Later: serve the file in S3, with handlers
 #
-# You don't need the estimator. A `TensorFlowModel` serves any `model.tar.gz`, and adds the handlers
-# from above to it; its `deploy()` and `transformer()` are the estimator's. This time each CSV row
-# is a request: `SingleRecord`.
+# A `TensorFlowModel` serves any `model.tar.gz`, without an estimator, and adds the handlers from
+# above; its `deploy()` and `transformer()` are the estimator's. Here each CSV row is a request:
+# `SingleRecord`.
 
 # %%
 from sagemaker.tensorflow import TensorFlowModel
@@ -585,7 +583,7 @@ by_row = with_handlers.transformer(
 answered = transformed(by_row, "csv", "text/csv")
 
 # %% [markdown]
-# There is one answer per row, in the same order, so you can join answers to inputs by position:
+# One answer per row, in the same order: join answers to inputs by position.
 
 # %%
 joined = pd.DataFrame(map(json.loads, answered)).assign(label=labels)

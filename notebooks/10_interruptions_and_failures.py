@@ -240,15 +240,15 @@ workshop.save_results(
 # %% [markdown]
 # ## What a checkpoint must hold
 #
-# Besides the weights, two more things decide the next step:
+# Besides the weights, two things decide the next step:
 #
 # - the **optimizer state**. SGD with momentum remembers earlier gradients; Adam remembers more;
 # - the **position in the data**. Here the number of the step is enough: it gives epoch and batch,
 #   and the images' order in an epoch depends only on the epoch's number.
 #
 # The next cells train a small model for 60 steps. A second training stops after step 30 and is
-# resumed three times: with the weights only, with the optimizer's state as well, and with the step
-# as well. Without the step it begins again with the first batch. **Predict, then run.**
+# resumed three times: with the weights only, with the optimizer's state, too, and with the step,
+# too. Without the step it begins with the first batch. **Predict, then run.**
 
 # %%
 guess = workshop.guess(
@@ -528,8 +528,8 @@ workshop.save_results(
 
 # %% [markdown]
 # The images differ, as they should. The weights differ before the first step, and that alone
-# explains what follows: even if the ranks average their gradients, they take equal steps from
-# different starts. A job would save rank 0's model and drop the other.
+# explains what follows: even with averaged gradients the ranks take equal steps from different
+# starts. A job would save rank 0's model and drop the other.
 #
 # The remedy is a broadcast before the first step. **The fix is what proves the diagnosis.** With
 # `fixed=True` the script broadcasts rank 0's weights, and nothing else changes. Had they also
@@ -627,11 +627,10 @@ workshop.save_results(fixed=corrected.as_described, hang_seconds=hang.seconds)
 # 1. Give each job a `max_run` that isn't much longer than it needs.
 # 2. Give collectives a *short* timeout: `init_process_group(timeout=…)`. PyTorch's own is 30
 #    minutes for gloo and 10 for NCCL.
-# 3. Let every rank print now and then what it is about to do. In a hang their last lines show which
-#    one is somewhere else.
+# 3. Let every rank print now and then what it is about to do: in a hang, read their last lines.
 #
-# `workshop break` lists all ten failures with their remedies, and `workshop break rank-dies` runs
-# one. These are the symptoms:
+# `workshop break` lists all ten failures with their remedies; `workshop break rank-dies` runs one.
+# The symptoms:
 
 # %%
 with pd.option_context("display.max_colwidth", None):
