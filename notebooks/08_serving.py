@@ -32,9 +32,9 @@
 # Nobody has run this lesson on AWS yet.
 #
 # **Cost on AWS:** about 0.02 USD: one job on one `ml.c5.xlarge`, planned at 5 minutes (us-east-1,
-# price list of 2026-09-27), at most 0.04 USD. Two batch transforms of 5 minutes and half an hour of
-# the endpoint make it 0.10 USD in all; the endpoint costs 0.115 USD an hour **until you delete
-# it**. Locally it is free.
+# price list of 2026-09-27), at most 0.04 USD. On top come 0.02 USD for two batch transforms of 5
+# minutes and 0.06 USD for half an hour of the endpoint: 0.09 USD in all. The endpoint has no
+# "at most": it costs 0.115 USD an hour **until you delete it**. Locally all is free.
 
 # %% [markdown]
 # ## Set up
@@ -43,8 +43,8 @@
 # - `in_vpc`: put the endpoint into your network, lesson 06's stack, if there is one.
 # - `epochs`: how often the training goes through the data. `max_run`: seconds after which SageMaker
 #   ends the job.
-# - `requests`: how many requests a round sends, in each way that is measured. `rounds`: how many
-#   rounds.
+# - `requests`: how many requests of one image a round sends, with one client and again with eight
+#   (360 at once: 5 requests). `rounds`: how many rounds.
 
 # %% tags=["parameters"]
 target = "local"
@@ -70,7 +70,6 @@ import workshop
 from workshop import plots
 from workshop.account import prices
 from workshop.jobs import vpc
-from workshop.measure import interleaved
 
 session = workshop.session(target=target, seat=seat)
 channels = session.upload("digits")
@@ -119,6 +118,9 @@ waiter.wait(EndpointName=predictor.endpoint_name, WaiterConfig={"Delay": 2, "Max
 print(f"The endpoint answers, {time.time() - began:.0f} s after deploy() was called.")
 
 # %% [markdown]
+# Locally the emulator's own small server answers, with the same requests and handlers as TensorFlow
+# Serving. Its milliseconds and error texts are not AWS's.
+#
 # Send requests in three ways: from one client, which waits for an answer before it sends the next
 # request; from eight such clients at once; and with all 360 test images in a request. **Predict,
 # then run.**
@@ -127,7 +129,7 @@ print(f"The endpoint answers, {time.time() - began:.0f} s after deploy() was cal
 guess = workshop.guess(
     median="One client: how many milliseconds does the median answer take?",
     slower="Eight clients at once: how many times as long does the median answer take?",
-    factor="360 images in one request: how many times less does each image take?",
+    factor="360 images in one request: by what factor does the time per image fall?",
 )
 
 # %% [markdown]
@@ -186,14 +188,17 @@ def ranges(measured: pd.DataFrame) -> list[str]:
     return [f"{v.median():.1f} ({v.min():.1f} to {v.max():.1f})" for _, v in measured.items()]
 
 
-columns = {"median": ranges(medians), "99th percentile": ranges(tails), "answers/s": per_second}
-pd.DataFrame(columns, index=list(clients)).round(0).rename_axis("milliseconds")
+columns = {"median, ms": ranges(medians), "99th percentile, ms": ranges(tails)}
+pd.DataFrame(columns | {"answers/s": per_second}, index=list(clients)).round(0)
+
+# %% [markdown]
+# A curve is a round. At "median" half of its answers are in; further right is slower.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-queued = interleaved.verdict(1 / slower, noise=1 / apart) == "slower"
-title = f"Eight clients wait {slower.median():.1f} times as long as one"
-title += ": their requests queue" if queued else " (no difference shown)"
-with plots.canvas(title, "milliseconds until the answer", "share of the answers") as axes:
+title = f"Eight clients: the median answer takes {slower.median():.1f} times as long as with one"
+title += "" if slower.min() > apart.max() else "\n(rounds overlap)"
+up = "share of the answers\nthat took at most so long"
+with plots.canvas(title, "milliseconds until the answer", up) as axes:
     share = np.arange(1, requests + 1) / requests
     for name, colour in zip(clients, (0, 4, 1), strict=True):
         for number, answers in enumerate(took[name]):
@@ -205,6 +210,7 @@ with plots.canvas(title, "milliseconds until the answer", "share of the answers"
         place = {"transform": axes.get_yaxis_transform(), "va": "top", "fontsize": 8}
         axes.text(0.01, at - 0.01, text, **place)
     axes.set(xscale="log", ylim=(0, 1.02))
+    axes.set_xlim(right=2 * tails.to_numpy().max())  # a single answer may take far longer
     axes.xaxis.set_major_formatter("{x:g}")
     axes.legend(frameon=False, loc="lower right", fontsize=8)
 
@@ -213,10 +219,12 @@ low, high = apart.min(), apart.max()
 throughput = per_second["8 clients"] / per_second["1 client"]
 print(f"One client has its answer after {medians['1 client'].median():.1f} ms in the median; one")
 print(f"answer in a hundred takes longer than {tails['1 client'].median():.1f} ms.")
-print(f"Eight clients wait {slower.min():.1f} to {slower.max():.1f} times as long (the same way")
-print(f"twice: {low:.2f} to {high:.2f}); together they get {throughput:.1f} times the answers.")
-print(f"In a request with 360 images each takes {np.median(each):.2f} ms, {factor.min():.0f} to")
-print(f"{factor.max():.0f} times less than alone.")
+print(f"Eight clients: {slower.min():.1f} to {slower.max():.1f} times as long; the same way twice:")
+print(f"{low:.2f} to {high:.2f}. So ", end="")
+print("eight clients wait longer." if slower.min() > high else "the rounds overlap: no proof.")
+print(f"Together they get {throughput:.1f} times the answers.")
+print(f"In a request with 360 images each takes {np.median(each):.2f} ms: the time per image falls")
+print(f"by a factor of {factor.min():.0f} to {factor.max():.0f}. Below: the rounds' medians.")
 guess.compare(median=medians["1 client"].median(), slower=slower.median(), factor=factor.median())
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -233,14 +241,22 @@ workshop.save_results(
 )
 
 # %% [markdown]
-# **Why?** A request waits for those before it. With eight requests under way and `r` answers in a
-# second, an answer takes 8 / `r` seconds on average (Little's law). If eight clients got eight
-# times the answers of one, nobody would wait longer. More instances raise `r`. (In a local run the
-# clients also take this machine's cores from the server.)
+# **Why?** Requests share the server, so most wait for others. With eight requests under way and `r`
+# answers in a second, an answer takes 8 / `r` seconds on average (Little's law):
+
+# %%
+r = rounds / np.sum(1 / np.array(rate["8 clients"]))  # all answers / all seconds
+print(f"8 / {r:.0f} answers a second = {8000 / r:.0f} ms; the mean measured was ", end="")
+print(f"{np.mean(took['8 clients']):.0f} ms.")
+
+# %% [markdown]
+# More instances raise `r`. (Locally the clients also take the server's cores.) These clients are a
+# *closed loop*: at most eight requests are under way. Users are an *open loop*: if more than `r`
+# requests arrive in a second, the queue grows without end.
 #
 # A request costs something whatever is in it: signing, HTTP, JSON. 360 images share that cost.
 #
-# The 99th percentile of a round rests on few answers, on 2 of 200, so look at its range.
+# A round's 99th percentile rests on 2 of 200 answers, so look at its range.
 #
 # ## Three objects, and only one costs money
 #
@@ -270,8 +286,7 @@ assert order == sorted(order), f"deploy() made them in this order: {made}"
 workshop.save_results(status=endpoint["EndpointStatus"], deploy_order=list(made))
 
 # %% [markdown]
-# A training job ends; a **serving endpoint** doesn't. It is billed even if nobody sends a request,
-# which makes a forgotten one the classic surprise on the bill after a course:
+# A training job ends; a **serving endpoint** doesn't. It is billed even if nobody sends a request:
 
 # %%
 a_month = prices.idle_table().loc["endpoint ml.m5.large", "USD a month"]
@@ -281,11 +296,10 @@ print(f"One forgotten ml.m5.large: {a_month:.0f} USD a month.")
 workshop.save_results(usd_a_month=a_month)
 
 # %% [markdown]
-# `vpc_config_override` put the instance into your subnets, which are in two zones: SageMaker tries
-# to spread an endpoint's instances over them
-# ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/deployment-best-practices.html)). That
-# takes two instances or more. This lesson's single one is in one zone, and if it fails, nobody
-# answers.
+# With a network stack, `vpc_config_override` put the instance into your subnets, which are in two
+# zones: SageMaker tries to spread an endpoint's instances over them
+# ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/deployment-best-practices.html)). This
+# lesson's single one is in one zone, and if it fails, nobody answers.
 #
 # > **Beyond this lesson.**
 # > [Autoscaling](https://docs.aws.amazon.com/sagemaker/latest/dg/endpoint-auto-scaling.html) adds
@@ -296,7 +310,7 @@ workshop.save_results(usd_a_month=a_month)
 # > scale down to no instance. CloudWatch has the model's part of the latency as `ModelLatency`, and
 # > SageMaker's as `OverheadLatency`.
 #
-# ## Train something to serve
+# ## What is in model.tar.gz
 #
 # A file called `model.tar.gz` proves nothing: SageMaker packs whatever the script left in
 # `/opt/ml/model`. A script can accept `--model_dir` and still save nothing there. Its job ends as
@@ -319,11 +333,14 @@ workshop.save_results(in_archive=in_archive)
 # %% [markdown]
 # TensorFlow Serving looks for `1/saved_model.pb`; 1 is a version. The file holds a function, so the
 # server needs none of your Python code. (PyTorch's server calls yours: see
-# `scripts/train/inference.py`.) The function takes `images`, 8 x 8 x 1, pixels from 0 to 255, and
-# dividing by 255 is a layer of the model. Were it a line of the training script, every client would
-# need it, too, and those that forgot it would get **wrong answers from a correct model**:
+# `scripts/train/inference.py`.) The function takes `images`, 8 x 8 x 1, pixels from 0 to 255:
+# dividing by 255 is the model's first layer, `Rescaling`. Were it a line of the training script,
+# clients that forgot it would get **wrong answers from a correct model**.
 
 # %%
+from IPython.display import display
+
+display(workshop.show_function("train/train_tf.py", "build_model"))
 workshop.show_function("train/train_tf.py", "save")
 
 # %% [markdown]
@@ -365,10 +382,14 @@ wrong = wrong[np.argsort(-sure)]  # the surest first
 accuracy, logged = 1 - len(wrong) / len(labels), result.metrics["test_accuracy"]
 same = abs(accuracy - logged) < 1e-6
 print(f"Accuracy as served {accuracy:.4f}, in the job's log {logged:.4f}. Equal: {same}.")
+percent = np.floor(1000 * probabilities.max(axis=1)) / 10  # never 100, however sure
+title = f"{len(wrong)} of {len(labels)} images are read wrongly"
+if len(wrong):
+    title += f", the first with {percent[wrong[0]]:.1f} % of the probability"
 plots.images(
     images[wrong][:12],
-    [f"{labels[n]}, read as {predicted[n]}\n{probabilities[n].max():.0%} sure" for n in wrong[:12]],
-    f"Wrong, and up to {sure.max(initial=0):.0%} sure: {len(wrong)} of {len(labels)} images",
+    [f"{labels[n]}, read as {predicted[n]}\n{percent[n]:.1f} % sure" for n in wrong[:12]],
+    title,
 )
 guess.compare(wrong=len(wrong))
 
@@ -384,10 +405,10 @@ workshop.save_results(wrong=len(wrong), accuracy=accuracy)
 #
 # ## Request formats, and their limits
 #
-# TensorFlow's server knows several formats. `instances`, as above, is JSON with an entry for each
-# image. **JSON lines** have an image in each line, so that programs can cut and join files. **CSV**
-# has a row of numbers for each image. The next cell sends five images as JSON lines, with AWS's
-# plain client, which takes any text.
+# SageMaker's TensorFlow container has a front end before TensorFlow Serving. The front end knows
+# several formats. `instances`, as above, is JSON with an entry for each image. **JSON lines** have
+# an image in each line, so that programs can cut and join files. **CSV** has a row of numbers for
+# each image. Here are five images as JSON lines, with AWS's plain client, which takes any text.
 
 # %%
 runtime = session.client("sagemaker-runtime")
@@ -410,17 +431,16 @@ print(f"JSON lines: {len(answer)} answers, at most {off:.0e} from those above")
 body = runtime.meta.service_model.operation_model("InvokeEndpoint").input_shape.members["Body"]
 limit = body.metadata["max"]
 fit = limit * 5 // len(five)
-print(f"A request may have {limit:,} bytes: {fit:,} images of {images[0].nbytes} pixels in JSON.")
+print(f"boto3: a request may have {limit:,} bytes. That is {fit:,} images in JSON.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert off < 1e-6, f"JSON lines got different answers: {off}"
 workshop.save_results(forms=["instances", "JSON lines"], body_limit=limit, images_that_fit=fit)
 
 # %% [markdown]
-# That limit is in the API's description, which boto3 brings along. The model has [60
-# seconds](https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html)
-# to answer (botocore 1.44.5, read in November 2026). What is larger or slower is a case for a batch
-# transform, below.
+# That limit is in the API's description, which boto3 brings along (botocore 1.44.5). AWS's guide
+# says [25 MB](https://docs.aws.amazon.com/sagemaker/latest/dg/hosting-faqs.html) and 60 seconds for
+# an answer (read in November 2026; not tried). For more there is a batch transform, below.
 #
 # CSV is flat, 64 numbers in a row. This model wants 8 x 8 x 1, so the server refuses it:
 
@@ -437,13 +457,11 @@ workshop.save_results(refused=refused)
 
 # %% [markdown]
 # For a format of your own you write **handlers**, in a file `inference.py` that travels in
-# `model.tar.gz`. TensorFlow's server calls two of them: `input_handler` turns the request into
+# `model.tar.gz`. The front end calls two functions in it: `input_handler` turns the request into
 # TensorFlow Serving's JSON, and `output_handler` turns the answer into what your clients want.
 # These two accept CSV and answer with a digit. They run below, under *Later*.
 
 # %%
-from IPython.display import display
-
 display(workshop.show_function("demos/serve_csv/inference.py", "input_handler"))
 workshop.show_function("demos/serve_csv/inference.py", "output_handler")
 
@@ -451,12 +469,14 @@ workshop.show_function("demos/serve_csv/inference.py", "output_handler")
 # ## Delete the endpoint
 #
 # Nothing below needs the endpoint. So delete it **now**, not at the end of a lesson that you may
-# not reach. (The model goes first, because the SDK asks the endpoint which model it has.) If a cell
-# above fails, run this one at once.
+# not reach; if a cell above fails, at once. `delete_endpoint` deletes the configuration, too, so
+# the model's name is read first.
 
 # %%
-predictor.delete_model()
+name = sagemaker.describe_endpoint(EndpointName=predictor.endpoint_name)["EndpointConfigName"]
+(variant,) = sagemaker.describe_endpoint_config(EndpointConfigName=name)["ProductionVariants"]
 predictor.delete_endpoint()
+sagemaker.delete_model(ModelName=variant["ModelName"])
 of_this_seat = {"NameContains": session.job_prefix}
 left = [
     endpoint["EndpointName"]
@@ -474,9 +494,10 @@ workshop.save_results(endpoints_left=len(left))
 #
 # If you already have all the inputs, you don't need an endpoint. A **batch transform** is a job: it
 # starts instances, sends the records of a file to the model, writes the answers to S3 and releases
-# the instances. Nothing is left running. The next cell uploads the test images in two files, as
-# JSON lines and as CSV; a record is one line. `accept` is the format of the answers;
-# `assemble_with="Line"` writes each on a line of its own.
+# the instances. The next cell uploads the test images as JSON lines and as CSV; a record is a line.
+# `accept` is the format of the answers; `assemble_with="Line"` puts a line end after each
+# *response*. A response answers a whole request, so with `MultiRecord` one line can hold many
+# images' answers.
 
 # %%
 folder = f"jobs/{session.job_prefix}questions"
@@ -489,7 +510,7 @@ common = {
     "instance_type": serving_type,
     "assemble_with": "Line",
     "accept": "application/jsonlines",
-    "tags": estimator.tags,  # the SDK doesn't copy the job's by itself
+    "tags": estimator.tags,  # the job's tags
 }
 transformer = estimator.transformer(
     strategy="MultiRecord",
@@ -500,8 +521,8 @@ transformer = estimator.transformer(
 
 # %% [markdown]
 # `split_type="Line"` splits the file at its line ends. `MultiRecord` puts as many lines into a
-# request as fit into `max_payload`, in MB. The answers come in the order of the inputs, in a file
-# with the same name and `.out` at its end.
+# request as fit into `max_payload`, in MB. The answers come in the inputs' order, in a file with
+# the same name and `.out` at its end.
 
 
 # %%
@@ -538,9 +559,9 @@ workshop.save_results(batch_difference=batch_difference, batch_answers=len(batch
 # %% [markdown]
 # ## Later: serve the file in S3, with handlers
 #
-# You don't need the estimator. A `TensorFlowModel` serves any `model.tar.gz`, and adds the handlers
-# from above to it; its `deploy()` and `transformer()` are the estimator's. This time each CSV row
-# is a request: `SingleRecord`.
+# A `TensorFlowModel` serves any `model.tar.gz`, without an estimator, and adds the handlers from
+# above; its `deploy()` and `transformer()` are the estimator's. Here each CSV row is a request:
+# `SingleRecord`.
 
 # %%
 from sagemaker.tensorflow import TensorFlowModel
@@ -562,7 +583,7 @@ by_row = with_handlers.transformer(
 answered = transformed(by_row, "csv", "text/csv")
 
 # %% [markdown]
-# There is one answer per row, in the same order, so you can join answers to inputs by position:
+# One answer per row, in the same order: join answers to inputs by position.
 
 # %%
 joined = pd.DataFrame(map(json.loads, answered)).assign(label=labels)
