@@ -753,6 +753,9 @@ ddp.fit(channels, wait=False)
 trained = workshop.follow(ddp)
 
 # %% [markdown]
+# <!-- SDK v3: ddp -->
+
+# %% [markdown]
 # Three epochs are too few for a good accuracy, but the question is another: do both ranks hold the
 # same model? Each prints a SHA-256 hash of its weights. Changing one bit of one weight would change
 # the hash.

@@ -223,6 +223,8 @@ jobs = {
 }
 done = workshop.run_jobs(jobs, large_channels)
 
+# %% [markdown]
+# <!-- SDK v3: measure 2 x 1 -->
 
 # %% [markdown]
 # The first way needs no job: `mpirun` in this notebook, with the hyperparameters as flags, which is
@@ -401,6 +403,9 @@ job = estimator(n, m, choice.script, hyperparameters)
 job.fit(channels, wait=False)
 result = workshop.follow(job)
 
+# %% [markdown]
+# <!-- SDK v3: 2 x 2 -->
+
 # %% jupyter={"source_hidden": true} tags=["results"]
 world_size = n * m
 start = result.table("start").iloc[0]
@@ -496,6 +501,9 @@ elsewhere = workshop.run_jobs(
     channels,
 )
 runs = {f"{n} x {m}": result} | elsewhere
+
+# %% [markdown]
+# <!-- SDK v3: 2 x 1 in a VPC; 2 x 1 MultiWorker -->
 
 # %%
 added = {}

@@ -101,6 +101,9 @@ estimator = TensorFlow(
 estimator.fit(channels, wait=False)
 result = workshop.follow(estimator)
 
+# %% [markdown]
+# <!-- SDK v3: serving -->
+
 # %%
 try:
     network = vpc.network(session, serving=True) if in_vpc else None
@@ -119,6 +122,9 @@ sagemaker = session.client("sagemaker")
 waiter = sagemaker.get_waiter("endpoint_in_service")
 waiter.wait(EndpointName=predictor.endpoint_name, WaiterConfig={"Delay": 2, "MaxAttempts": 900})
 print(f"The endpoint answers, {time.time() - began:.0f} s after deploy() was called.")
+
+# %% [markdown]
+# <!-- SDK v3: deploy -->
 
 # %% [markdown]
 # Send requests in three ways: from one client, which waits for an answer before it sends the next
@@ -523,6 +529,9 @@ batch_difference = float(np.abs(batch - probabilities).max())
 print(f"{len(batch)} answers in {len(answered)} request(s)")
 print(f"largest difference from the endpoint's: {batch_difference:.1e}")
 
+# %% [markdown]
+# <!-- SDK v3: transform -->
+
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert batch.shape == probabilities.shape, f"{batch.shape} came back: an image was lost."
 assert batch_difference < 1e-6, f"The endpoint's answers differ by {batch_difference:.1e}."
@@ -553,6 +562,9 @@ by_row = with_handlers.transformer(
     **common,
 )
 answered = transformed(by_row, "csv", "text/csv")
+
+# %% [markdown]
+# <!-- SDK v3: handlers -->
 
 # %% [markdown]
 # There is one answer per row, in the same order, so you can join answers to inputs by position:

@@ -125,6 +125,9 @@ undisturbed.fit(channels, wait=False)
 ended = {"undisturbed": workshop.follow(undisturbed)}
 
 # %% [markdown]
+# <!-- SDK v3: undisturbed -->
+
+# %% [markdown]
 # Now the second job. (At a shell you would interrupt it with `local-sagemaker interrupt JOB`.)
 
 # %%
@@ -132,6 +135,9 @@ spot = training("spot", spot=True)
 spot.fit(channels, wait=False)
 interrupt_at_step(spot.latest_training_job.name, interrupt_at, session)
 ended["interrupted"] = workshop.follow(spot)
+
+# %% [markdown]
+# <!-- SDK v3: interrupted -->
 
 # %%
 events = ended["interrupted"].events
