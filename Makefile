@@ -74,7 +74,7 @@ ray: ready ## Ray Train starts the DDP script (downloads Ray once, 1.5 GB)
 		&& cp tests/scripts/launch/ray.txt build/ray/whole; }
 	@$(INSIDE) $(BIN)/pytest -m soak tests/scripts/launch/test_ray.py
 
-bench: ready ## measure the emulator, all-reduces and training steps on narrow links, serving
+bench: ready ## measure all-reduces and training steps on narrow links
 	@$(INSIDE) $(BIN)/python -m tools.bench
 
 doctor: ready ## check this machine, one line per requirement

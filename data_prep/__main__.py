@@ -15,16 +15,10 @@ from data_prep.s3 import upload
 
 PATH = click.Path(path_type=Path)
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
-shards_option = click.option(
-    "--shards", type=click.IntRange(min=1), help="Number of files in the training channel."
-)
 source_option = click.option(
     "--source",
     metavar="FOLDER|URL",
     help="Folder or URL that holds the original files, instead of the known mirrors.",
-)
-cache_option = click.option(
-    "--cache", type=PATH, help="Folder that keeps downloads.  [default: downloads/ beside --out]"
 )
 
 
@@ -50,44 +44,36 @@ def main() -> None:
     """
 
 
-def _given(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
-
-
 @main.command("digits")
 @click.option("--out", type=PATH, help="Folder to make.  [default: data/digits, data/digits-SIZE]")
-@click.option("--size", type=click.IntRange(min=4), help="Pixels of a side.  [default: 8]")
-@click.option("--tfrecord", is_flag=True, help="TFRecord files, as of CIFAR-10, not .npz files.")
-@shards_option
+@click.option(
+    "--size", type=click.IntRange(min=4), default=8, show_default=True, help="Pixels of a side."
+)
 @quiet_option
-def _digits(tfrecord: bool, **options: Any) -> None:
+def _digits(**options: Any) -> None:
     """Handwritten digits, bundled with scikit-learn: no network needed.
 
     They have 8x8 pixels; --size 28 resamples them to 28x28, for training steps worth dividing.
     """
-    digits.prepare(as_tfrecord=tfrecord, **_given(options))
+    digits.prepare(**options)
 
 
 @main.command("mnist")
 @click.option("--out", type=PATH, default="data/mnist", show_default=True, help="Folder to make.")
-@shards_option
 @source_option
-@cache_option
 @quiet_option
 def _mnist(**options: Any) -> None:
     """MNIST, 28x28 grey digits, as .npz files (11 MB to download)."""
-    mnist.prepare(**_given(options))
+    mnist.prepare(**options)
 
 
 @main.command("cifar10")
 @click.option("--out", type=PATH, default="data/cifar10", show_default=True, help="Folder to make.")
-@shards_option
 @source_option
-@cache_option
 @quiet_option
 def _cifar10(**options: Any) -> None:
     """CIFAR-10, 32x32 colour pictures, as TFRecord files (170 MB to download)."""
-    cifar10.prepare(**_given(options))
+    cifar10.prepare(**options)
 
 
 @main.command("upload")

@@ -102,11 +102,6 @@ def _move(new: Path, out: Path, expected: set[str]) -> None:
 
 def _write_channel(folder: Path, channel: Channel, shards: int, suffix: str) -> None:
     images, labels = channel
-    if not 1 <= shards <= len(labels):
-        raise DataError(
-            f"cannot split {len(labels)} images into {shards} files: expected 1 to {len(labels)} "
-            "files"
-        )
     folder.mkdir(parents=True)
     parts = zip(np.array_split(images, shards), np.array_split(labels, shards), strict=True)
     for number, part in enumerate(parts):

@@ -32,8 +32,6 @@ def prepare(
     out: str | Path = "data/cifar10",
     source: str | Path | None = None,
     *,
-    shards: int = TRAIN_SHARDS,
-    cache: str | Path | None = None,
     quiet: bool = False,
 ) -> Path:
     """Write the channels `train` (45,000), `validation` (5,000), `test` (10,000) below `out`.
@@ -41,12 +39,11 @@ def prepare(
     Each is a directory of TFRecord files; a record has `image`, 32 * 32 * 3 bytes in the
     order height, width, colour, and `label`, int64, 0..9. `source` is a folder that holds
     cifar-10-binary.tar.gz, or the URL of one; without it the archive is downloaded and kept in
-    `cache` (default: `downloads/cifar10` beside `out`). `shards` is the number of train files.
-    Returns `out`. Raises DataError when the archive cannot be had, is not CIFAR-10, or `out`
-    cannot be written.
+    `downloads/cifar10` beside `out`. Returns `out`. Raises DataError when the archive cannot be
+    had, is not CIFAR-10, or `out` cannot be written.
     """
     out = Path(out)
-    cache = Path(cache) if cache else out.parent / "downloads" / "cifar10"
+    cache = out.parent / "downloads" / "cifar10"
 
     def load() -> dict[str, Channel]:
         # The archive is opened only when its checksum agrees: nothing in it can surprise.
@@ -55,7 +52,7 @@ def prepare(
             files = [members.extractfile(f"{FOLDER}/{name}") for name in FILES]
             return channels([file.read() for file in files if file])
 
-    files = {"train": shards, "validation": 1, "test": 1}
+    files = {"train": TRAIN_SHARDS, "validation": 1, "test": 1}
     return write_channels(out, load, files, as_tfrecord=True, quiet=quiet)
 
 

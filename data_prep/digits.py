@@ -48,25 +48,20 @@ def prepare(
     out: str | Path | None = None,
     *,
     size: int = SIZE,
-    shards: int = TRAINING_SHARDS,
-    as_tfrecord: bool = False,
     quiet: bool = False,
 ) -> Path:
     """Write the channels `training` (1,437 images) and `test` (360 images) below `out`.
 
     Each is a directory of .npz files with `images` uint8 (n, size, size, 1), pixels 0..255, and
     `labels` int64 (n,), 0..9. `out` is by default data/digits, for other sizes than 8
-    data/digits-SIZE. `shards` is the number of training files; the test channel is one file. With
-    `as_tfrecord` the files are TFRecord files of the form that `data_prep.cifar10` writes.
-    Returns `out`. Raises DataError when `out` cannot be written, or holds images of another size.
+    data/digits-SIZE. Returns `out`. Raises DataError when `out` cannot be written, or holds images
+    of another size.
     """
     name = "digits" if size == SIZE else f"digits-{size}"
     folder = Path("data", name) if out is None else Path(out)
-    files = {"training": shards, "test": 1}
+    files = {"training": TRAINING_SHARDS, "test": 1}
     _check_size(folder, size)
-    return write_channels(
-        folder, lambda: _channels(size), files, as_tfrecord=as_tfrecord, quiet=quiet
-    )
+    return write_channels(folder, lambda: _channels(size), files, quiet=quiet)
 
 
 def _check_size(folder: Path, size: int) -> None:

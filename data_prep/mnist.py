@@ -36,27 +36,24 @@ def prepare(
     out: str | Path = "data/mnist",
     source: str | Path | None = None,
     *,
-    shards: int = TRAINING_SHARDS,
-    cache: str | Path | None = None,
     quiet: bool = False,
 ) -> Path:
     """Write the channels `training` (60,000 images) and `test` (10,000) below `out`.
 
     Each is a directory of .npz files with `images` uint8 (n, 28, 28, 1), 0..255, and
     `labels` int64 (n,), 0..9. `source` is a folder with the four .gz files or a URL
-    of one; without it they are downloaded and kept in `cache` (default: `downloads/mnist`
-    beside `out`). `shards` is the number of training files. Returns `out`. Raises
-    DataError when the files cannot be had, are not the published ones, or `out` cannot
-    be written.
+    of one; without it they are downloaded and kept in `downloads/mnist` beside `out`. Returns
+    `out`. Raises DataError when the files cannot be had, are not the published ones, or `out`
+    cannot be written.
     """
     out = Path(out)
-    cache = Path(cache) if cache else out.parent / "downloads" / "mnist"
+    cache = out.parent / "downloads" / "mnist"
 
     def load() -> dict[str, Channel]:
         files = fetch(SHA256, source, cache, MIRRORS, quiet=quiet)
         return {"training": read_split(files, "train"), "test": read_split(files, "t10k")}
 
-    return write_channels(out, load, {"training": shards, "test": 1}, quiet=quiet)
+    return write_channels(out, load, {"training": TRAINING_SHARDS, "test": 1}, quiet=quiet)
 
 
 def read_split(files: dict[str, Path], prefix: str) -> Channel:

@@ -24,7 +24,7 @@
 #
 # **Before:** [lesson 00](00_setup.ipynb): you know what a job, a channel and an instance are.
 #
-# **Time:** 45 minutes.
+# **Time:** 60 minutes.
 #
 # **Where it runs:** the ranks are processes of the computer that runs this notebook. One small job
 # at the end runs on this machine (`target = "local"`) or on AWS (`target = "aws"`), where
@@ -38,9 +38,10 @@
 #
 # - `large_batch`: images in a step of the large workload. `rounds`, `steps`: how often each speed
 #   is measured, and for how many training steps.
-# - `world_size`, `global_batch_size`: of the proofs. The ranks may outnumber the cores.
+# - `world_size`, `global_batch_size`: ranks (also more than cores) and images where gradients, not
+#   speeds, are compared.
 # - `epochs`, `seeds` (an even number): of the experiment on batch sizes.
-# - `max_run`: seconds after which SageMaker stops the job.
+# - `seat`: your name in a shared account. `max_run`: seconds after which SageMaker stops the job.
 
 # %% tags=["parameters"]
 target = "local"
@@ -51,7 +52,7 @@ steps = 5
 world_size = 4
 global_batch_size = 64
 epochs = 20
-seeds = 4
+seeds = 6
 max_run = 600
 
 # %% tags=["deterministic"]
@@ -65,7 +66,7 @@ import workshop
 from workshop import DATA, DEMOS, plots
 from workshop.launch.processes import TORCHRUN, run_together
 from workshop.measure.alpha_beta import Link, estimated_seconds
-from workshop.measure.interleaved import verdict
+from workshop.measure.interleaved import summary, verdict
 from workshop.measure.scaling import Scaling, share_at, table
 
 all_images, all_labels = data_prep.digits.load()
@@ -114,16 +115,16 @@ def dot(name, scaling):
 
 
 def draw_map(rows, title):
-    """The map, with the noise of the large workload."""
+    """The map of the lessons."""
     columns = ["r", "share", "low", "high", "label", "source"]
-    noise = (large.noise.low, large.noise.high)
-    plots.scaling_map(pd.DataFrame(rows, columns=columns), title, noise)
+    plots.scaling_map(pd.DataFrame(rows, columns=columns), title)
 
 
 workloads = {f"large, {large_batch} x 28 x 28": large, "small, 64 x 8 x 8": small}
 first_dots = [dot(f"2 ranks, {name}", scaling) for name, scaling in workloads.items()]
-title = "Two ranks: {:.2g} times as fast with the large workload, {:.2g} times with the small"
-draw_map(first_dots, title.format(large.speed_up.median, small.speed_up.median))
+title = "Two ranks reach {:.0%} of the ceiling at r = {:.2g}, {:.0%} at r = {:.2g}"
+medians = [large.share.median, large.r.median, small.share.median, small.r.median]
+draw_map(first_dots, title.format(*medians))
 
 # %%
 measured = {"large": large, "small": small}
@@ -138,21 +139,22 @@ records = {name: scaling.record() for name, scaling in (("large", large), ("smal
 assert small.r.median > large.r.median, "The small workload must exchange more: measure again."
 
 # %% [markdown]
-# Read the map. Across is **r**: how long the exchange of gradients takes, compared with computing.
-# Up is the share of the **ceiling**, which is what two processes reach on this machine if they
-# exchange nothing. It is below 2, because cores share memory and because half the images take more
-# than half the time (starting an operation takes as long for few as for many); or above, because
-# half a batch fits better into a cache. **Speed-up = ceiling × share.**
+# Read the map. Across is **r**, the *communication-to-computation ratio*: how long the exchange of
+# gradients takes, compared with computing. Up is the share of the **ceiling** (the *parallel
+# efficiency*, relative to a baseline without communication): the ceiling is what two processes
+# reach on this machine if they exchange nothing. It is often below 2, above all for small batches:
+# cores share memory, and starting an operation takes as long for few images as for many. It can
+# also be above: half a batch may fit better into a cache. **Speed-up = ceiling × share.**
 #
 # Nothing was fitted to the curve. A step that computes, and then exchanges for r times as long,
-# takes 1 + r times as long; so the share is 1 / (1 + r), for any number of ranks, on any machine. A
-# speed-up below 1 is a point on this map, and its ceiling and its r say why.
+# takes 1 + r times as long. So the share is 1 / (1 + r), for any number of ranks, if nothing is
+# hidden, nobody waits and averaging costs nothing else. (Dashed: if as much as possible is hidden.)
 #
 # ## The model whole, the batch in parts
 #
 # One training step takes a batch of images, computes the **gradient** (how the loss changes with
-# each weight), and takes a small step in the opposite direction. Twice the images take nearly twice
-# as long, so the ranks divide the images. "Rank 2" is the process with the number 2, from 0.
+# each weight), and takes a small step in the opposite direction. Once a batch is large, twice the
+# images take nearly twice as long, so the ranks divide the images. Ranks are numbered from 0.
 #
 # | | on every rank | |
 # |---|---|---|
@@ -163,7 +165,7 @@ assert small.r.median > large.r.median, "The small workload must exchange more: 
 # | the gradient, after the ranks have averaged | the same | replicated again |
 #
 # That is **data parallel** training. Equal weights that are moved by equal gradients stay equal, so
-# only gradients travel. It needs no second computer: the next cell starts ranks on this one.
+# only gradients travel. The next cell starts ranks on this computer.
 
 # %%
 ranks = workshop.start_ranks(world_size)
@@ -187,7 +189,7 @@ assert started["process"].nunique() == world_size, "Ranks must be different proc
 # %% [markdown]
 # `run` calls a function on every rank with the same arguments, `run_each` gives each rank an
 # argument of its own; both return a result for each rank. The function runs in another process, so
-# it imports what it needs.
+# it imports what it needs; the notebook's functions that it calls travel with it.
 #
 # ## The average of the gradients
 #
@@ -195,8 +197,8 @@ assert started["process"].nunique() == world_size, "Ranks must be different proc
 # 64 numbers is the mean of the four means of 16. The gradient of a sum is the sum of the gradients,
 # so the same holds for gradients. This needs parts of equal size, a division by their number, and a
 # loss of each image that doesn't depend on the other images. But that is algebra, whereas computers
-# round. In the function below, `all_reduce` adds up a tensor over all ranks: each puts its own in,
-# and each gets the sum out. Predict, then run.
+# round. Below, `all_reduce` adds up a tensor over all ranks: each puts its own in, and gets the sum
+# out. Predict, then run.
 
 # %%
 guess = workshop.guess(
@@ -242,8 +244,8 @@ guess.compare(
 )
 
 # %% [markdown]
-# All ranks got the same sum, so between them there is no difference at all. From the whole batch's
-# gradient they differ by rounding, because the ranks add in another order. Neither is more right.
+# All ranks got the same sum, so they don't differ at all. From the whole batch's gradient they
+# differ by rounding: the ranks add in another order. Neither is more right.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert between_ranks == 0, "The ranks hold different gradients: did each call all_reduce?"
@@ -286,9 +288,10 @@ broken.style.format({"relative error": "{:.1e}", "length / right length": "{:.2f
 #
 # 1. In a mean of means, an image on a small shard weighs more. Cut equal shards, or weight each
 #    rank's gradient by its number of images: exercise 01.2.
-# 2. The sum is `world_size` times too long, like a learning rate that is too high by that factor.
-# 3. The ranks compute another function than one process. Avoid batch normalisation, or share its
-#    statistics (on GPUs `torch.nn.SyncBatchNorm`), or accept the difference by choice.
+# 2. The sum is `world_size` times too long: for SGD, like a learning rate that is too high by that
+#    factor.
+# 3. The ranks compute a different function from one process. Avoid batch normalisation, or share
+#    its statistics (on GPUs `torch.nn.SyncBatchNorm`), or accept the difference by choice.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 off = broken["relative error"].to_dict()
@@ -302,9 +305,10 @@ workshop.save_results(
 # ## The change in the script
 #
 # You rarely call `all_reduce` by hand: PyTorch's `DistributedDataParallel` (**DDP**) does it during
-# `backward()`. A training loop needs three things: meet the others (1), take your own part of the
-# data (2), average (3). `optimizer.step()` is unchanged and sends nothing, because the gradients
-# are averaged when `backward()` returns.
+# `backward()`. A training loop needs five lines: meet the others (1), take your part of the data
+# (2), wrap the model (3), reshuffle in each epoch (4), call the wrapped model (5). (3) sends rank
+# 0's weights to all, so they begin equal. `optimizer.step()` is unchanged and sends nothing,
+# because the gradients are averaged when `backward()` returns.
 
 
 # %%
@@ -317,15 +321,15 @@ def train_with_ddp(images, labels, epochs=2, global_batch_size=64):
 
     # (1) A script calls dist.init_process_group("gloo") here. start_ranks has done that.
     dataset = TensorDataset(torch.from_numpy(images), torch.from_numpy(labels))
-    sampler = DistributedSampler(dataset, drop_last=True)  # (2)
+    sampler = DistributedSampler(dataset, drop_last=True)  # (2) drop_last: equal parts
     loader = DataLoader(dataset, global_batch_size // dist.get_world_size(), sampler=sampler)
     model = DistributedDataParallel(new_model())  # (3)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     for epoch in range(epochs):
-        sampler.set_epoch(epoch)  # a new order in each epoch
-        for some, right in loader:
+        sampler.set_epoch(epoch)  # (4)
+        for inputs, targets in loader:
             optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(model(some), right).backward()
+            torch.nn.functional.cross_entropy(model(inputs), targets).backward()  # (5)
             optimizer.step()
     return torch.cat([weight.detach().flatten() for weight in model.parameters()])
 
@@ -345,9 +349,10 @@ assert ddp_difference < 1e-6, "DDP must give the whole batch's gradient."
 workshop.save_results(ddp_difference=ddp_difference)
 
 # %% [markdown]
-# `scripts/train/train_torch_ddp.py` has the same three lines; the rest of its diff handles
-# launchers, checkpoints and printing. `torchrun`, PyTorch's launcher, starts the ranks and tells
-# each its number and how many there are. Type in a terminal, in the kit's folder:
+# `scripts/train/train_torch_ddp.py` has the same five lines; the rest of its diff handles
+# launchers, checkpoints and printing. `torchrun`, PyTorch's launcher (more in lesson 02), starts
+# the ranks and tells each its number and how many there are. Type in a terminal, in the kit's
+# folder:
 #
 #     . .venv/bin/activate
 #     python -m data_prep digits
@@ -355,6 +360,7 @@ workshop.save_results(ddp_difference=ddp_difference)
 
 # %%
 essential = ["init_process_group(", "DistributedSampler(data", "DistributedDataParallel(model)"]
+essential += ["set_epoch(", "parallel_model(images"]
 workshop.show_diff("train/train_torch.py", "train/train_torch_ddp.py", essential)
 
 # %% [markdown]
@@ -364,15 +370,13 @@ workshop.show_diff("train/train_torch.py", "train/train_torch_ddp.py", essential
 # - **Model parallel** training divides the model: its layers, with **micro-batches** that keep all
 #   stages busy (*pipeline parallel*), or the inside of each layer (*tensor parallel*). Activations
 #   travel, some bytes for each *image*; in data parallel training it is some for each *weight*.
-# - A model that is too large for one device doesn't always need that. DDP keeps the whole model on
-#   each rank; **FSDP** (or ZeRO) is data parallel training in which each rank stores a shard of
-#   weights, gradients and optimizer state, and gathers a layer's weights when it needs them
-#   ([PyTorch](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html);
-#   a script is in the [reference](reference.ipynb)).
+# - For a model that is too large for one device: **FSDP** (or ZeRO) is data parallel training in
+#   which each rank stores a shard of weights, gradients and optimizer state
+#   ([PyTorch](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html); lesson 11).
 # - `torch.nn.DataParallel`, without *Distributed*, is threads of one process: lesson 02.
-# - By default PyTorch, and the library oneDNN (formerly MKL-DNN) that computes its convolutions,
-#   use up to one thread per core in *every* process, and ranks compete for cores. `torchrun` sets
-#   one thread if it starts several ranks; so do the scripts here (`--threads-per-rank`).
+# - By default PyTorch and its oneDNN (formerly MKL-DNN) use a thread per core in *every* process.
+#   `torchrun` sets one thread if it starts several ranks; so do the scripts here
+#   (`--threads-per-rank`).
 # - SageMaker can give each instance other files (`ShardedByS3Key`, lesson 09), and the script cuts
 #   the data by rank. Do only one of the two.
 #
@@ -381,18 +385,16 @@ workshop.show_diff("train/train_torch.py", "train/train_torch_ddp.py", essential
 # ## What a step is made of
 #
 # **step = compute + wait + exposed communication.** Each rank *computes* its gradient, *waits* for
-# the slowest, and stands still while gradients travel. *Exposed* is what is left of that after DDP
-# has hidden a part behind `backward()`: it sends the last layers' gradients while the first layers'
-# are still being computed.
+# the slowest, and stands still while gradients travel. DDP hides a part of the exchange behind
+# `backward()`: it sends the last layers' gradients while the first layers' are still being
+# computed. *Exposed* is the rest of the step: what isn't hidden, and DDP's own work (it copies
+# gradients into buckets). So it can be longer than the exchange alone.
 
 # %%
 for name, scaling in workloads.items():
-    parts, step = scaling.parts, 1000 * scaling.rounds["step"].median()
-    aa = pd.DataFrame(
-        {"lowest": step * scaling.noise.low, "highest": step * scaling.noise.high}, [name]
-    )
-    title = f"Computing takes {parts['compute'] / parts.sum():.0%} of a step (measured)"
-    plots.step_bars(pd.DataFrame({name: parts}).T, title, aa)
+    parts, step_ms = scaling.parts, 1000 * scaling.rounds[["step"]].set_axis([name], axis=1)
+    title = f"{name}: computing takes {parts['compute'] / parts.sum():.0%} of a step (measured)"
+    plots.stacked_bars(pd.DataFrame({name: parts}).T, title, spread=summary(step_ms))
 table(workloads)
 
 # %%
@@ -401,27 +403,32 @@ for name, scaling in workloads.items():
     print(f"{name}: the curve says {share_at(r):.0%} (nothing hidden)", end=" ")
     print(f"to {share_at(r, hidden=2 / 3):.0%}; measured {scaling.share.median:.0%}.", end=" ")
     print(f"Waiting, which the curve leaves out, takes {wait:.0%} of a step.")
+    factor, reach = scaling.share.median / share_at(r), scaling.noise.high
+    within = "no difference shown" if max(factor, 1 / factor) <= reach else "more than noise"
+    print(f"  The dot lies at {factor:.2f} times the curve: {within}", end=" ")
+    print(f"(two equal measurements differ by a factor of up to {reach:.2f}).")
 
 # %% [markdown]
-# All of this is measured, by `scripts/demos/measure_scaling.py`: the step with and without the
-# all-reduce, and an all-reduce of as many bytes alone. A dot below the curve has lost more than the
-# exchange: its ranks wait for each other, or DDP's own work (it copies gradients into buckets)
-# counts in so short a step. A larger image or batch makes computing longer, but not the exchange,
-# so r falls and ranks pay. More weights for the same computing do the opposite.
+# `scripts/demos/measure_scaling.py` measures all of this. A dot below the curve by more than the
+# noise has lost more than the exchange: ranks wait for each other, or DDP's own work counts in so
+# short a step. A larger batch makes computing longer, but not the exchange, so r falls and ranks
+# pay. More weights, as with the larger images here, make the exchange longer, too.
 #
 # ## Faster, or noise?
 #
-# Other programs disturb a measurement, so one timing proves little. Four rules hold in all lessons:
+# One timing proves little. Four rules hold in all lessons:
 #
-# 1. **A/A first.** Measure the *same* configuration twice. What lies between the two is the
-#    **noise floor**: the band of the map, the whiskers of the bars. A smaller difference shows
-#    nothing.
-# 2. **Rounds in random order.** All settings are measured once in each round, each time in another
-#    order, so that a disturbance hits all of them.
-# 3. **Ratios within a round.** A slow minute is on both sides of a ratio, and cancels.
+# 1. **A/A first.** Measure the *same* configuration twice. What lies between the two, in either
+#    direction, is the **noise floor**: a smaller difference shows nothing.
+# 2. **Rounds in random order.** Each round measures all settings once, in another order, so that a
+#    disturbance hits all of them.
+# 3. **Ratios within a round.** A disturbance that is longer than a round is on both sides of a
+#    ratio, and cancels. A shorter one doesn't: hence the median of several rounds.
 # 4. **A sign test.** If nothing differed, a ratio would be above 1 in half of the rounds. All of 5
 #    rounds or 8 of 9 on one side happen by chance in at most 7 of 100 cases. Only with that, and a
-#    median outside the band, do we say *faster* or *slower*.
+#    median outside the noise floor, do we say *faster* or *slower*.
+#
+# The large workload: *alone* is one process, *step* two ranks, *again* the same once more.
 
 # %%
 by_round = large.rounds[["alone", "step", "again"]].mul(1000).round(1).add_suffix(", ms")
@@ -434,10 +441,10 @@ verdicts = {}
 for name, scaling in workloads.items():
     noise = scaling.rounds["step"] / scaling.rounds["again"]
     verdicts[name] = verdict(scaling.rounds["alone"] / scaling.rounds["step"], noise)
-    print(f"{name}: two ranks against one process: {verdicts[name]}.")
+    print(f"{name}: two ranks against one process: {verdicts[name]}.", end=" ")
+    print(f"(The noise floor: {scaling.noise.low:.2f} to {scaling.noise.high:.2f}.)")
 spread_ms = by_round["alone, ms"].max() / by_round["alone, ms"].min()
-print(f"Over the rounds one process alone varied by a factor of {spread_ms:.2f},", end=" ")
-print(f"the A/A ratio from {large.noise.low:.2f} to {large.noise.high:.2f}.")
+print(f"Over the rounds one process alone varied by a factor of {spread_ms:.2f}.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert set(verdicts.values()) <= {"faster", "slower", "no difference shown"}, "See verdict()."
@@ -450,9 +457,8 @@ workshop.save_results(parts={name: scaling.parts.to_dict() for name, scaling in 
 # So far all ranks wait for each other in every step: **sync** training. Its enemy is the
 # **straggler**, a rank that is slower than the others. In **async** training nobody waits: each
 # gradient is applied when it arrives. But others have changed the weights meanwhile, so it is
-# **stale**. (Async says when updates apply, not who reads what: the workers below have the same
-# shards both times.) Three workers send gradients to a server, and the last is slow on purpose.
-# Lesson 03 builds the server, and measures what staleness costs.
+# **stale**. Three workers send gradients to a server, and the last is slow on purpose. (Both runs
+# give the workers the same data.)
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 workers, updates = world_size - 1, 90
@@ -477,10 +483,10 @@ for way, by_worker in computed.items():
         nexts = [began for began, _ in times[1:]]
         for (began, ended), until in zip(times, nexts, strict=False):
             rows.append((name, "computes", began - start, ended - began))
-            rows.append((name, "waits for the server", ended - start, until - ended))
+            rows.append((name, "waits", ended - start, until - ended))
 spans = pd.DataFrame(rows, columns=["row", "kind", "start", "length"])
 spans[["start", "length"]] *= 1000
-title = "Without waiting {:.1f} times as many gradients per second, {:.1f} updates late on average"
+title = "Async: {:.1f} times as many gradients per second, each {:.1f} updates stale on average"
 title = title.format(rates["async"] / rates["sync"], staleness["async"])
 plots.gantt(spans[spans["start"] < 90], title, "milliseconds")
 
@@ -490,13 +496,16 @@ assert staleness["async"] > 0.5, "No gradient was stale: are there 2 workers?"
 workshop.save_results(gradients_per_second=rates, staleness=staleness)
 
 # %% [markdown]
+# In sync the fast workers wait for worker 3; in async each waits only for the server's answer, but
+# its gradients are stale. Lesson 03 builds the server, and measures what staleness costs.
+#
 # ## How far? Strong and weak scaling
 #
 # In **strong scaling** the global batch stays when ranks are added: computing shrinks, the exchange
-# doesn't, and r grows until more ranks no longer pay. (Amdahl's law says it of all that isn't
-# divided, such as updating the weights.) In **weak scaling** the batch of a *rank* stays, so r
-# hardly grows; speed-up is then one of **throughput**, images per second. Try it: a small step in
-# which each rank keeps 64 images.
+# doesn't, and r grows until more ranks no longer pay. (Amdahl's law says the same of everything
+# that isn't divided, such as updating the weights.) In **weak scaling** the batch of a *rank*
+# stays, so r grows more slowly: only by what more ranks add to the exchange. Speed-up is then one
+# of **throughput**, images per second. Try it: a small step in which each rank keeps 64 images.
 
 # %%
 guess = workshop.guess(weak="Small workload, 64 images for each of two ranks: the speed-up:")
@@ -504,16 +513,27 @@ guess = workshop.guess(weak="Small workload, 64 images for each of two ranks: th
 # %%
 weak = measure(8, 128, 20 * steps, "--scaling", "weak")
 guess.compare(weak=float(f"{weak.speed_up.median:.2g}"))
+by_images = {"strong, 32 images a rank": small, "weak, 64 images a rank": weak}
+table(by_images)
+
+# %% jupyter={"source_hidden": true}
+for name, scaling in by_images.items():
+    rounds_of = scaling.rounds
+    speed_ups = scaling.images * rounds_of["alone"] / rounds_of["step"]
+    shown = verdict(speed_ups, rounds_of["step"] / rounds_of["again"])
+    print(f"{name}: {scaling.speed_up.text} times one process: {shown};", end=" ")
+    print(f"ceiling {scaling.ceiling.text}, r {scaling.r.text}.")
 less = 1 - weak.r.median / small.r.median
-print(f"r fell by {less:.0%}." if less > 0 else "r didn't fall: this machine is too busy to tell.")
-table({"strong: 32 images a rank": small, "weak: 64 images a rank": weak})
+print(f"r fell by {less:.0%}" if less > 0 else "r didn't fall", end="")
+print("." if weak.r.high < small.r.low else "; the ranges of the rounds overlap.")
 
 # %% [markdown]
-# More computing for the same exchange: r falls, and the ceiling rises. For more ranks than cores we
-# must compute r. In a ring, a common all-reduce, each of N ranks sends 2 (N - 1)
-# messages of one N-th of the gradient, and a message of n bytes takes alpha + beta · n seconds
-# (lesson 02). The next cell times all-reduces of two ranks at four sizes, fits alpha and beta, and
-# tests the fit on two sizes that it has not seen.
+# If computing doubled, r would halve; but a small step has fixed costs, which don't double. For
+# more ranks than cores we must compute r. In a ring, a common all-reduce, each of N ranks sends 2
+# (N - 1) messages of one N-th of the gradient. A message of n bytes takes alpha + beta · n seconds:
+# alpha is the delay of any message, beta the seconds per byte (lesson 02). The next cell times
+# all-reduces of two ranks at four sizes, fits alpha and beta, and tests the fit on two sizes that
+# it has not seen.
 
 
 # %%
@@ -540,40 +560,62 @@ tested["measured / computed"] = tested[columns[0]] / tested[columns[1]]
 tested.round(2)
 
 # %% [markdown]
-# The two come from different processes, minutes apart: expect a factor of two, and more while other
-# programs compete for the cores, because each message then waits for one. Now r for N ranks that
-# each have a core and a link like these, if computing divides evenly. The ranges go from *nothing
-# hidden* to *all hidden behind `backward()`*, two thirds of computing.
+# The two come from different processes, minutes apart: expect a factor of two, or more on a busy
+# machine. Now N ranks that each have a core and a link like these, if computing divides evenly:
+# their share of the ceiling, and the **speed-up**, N × share. The ranges go from *nothing hidden*
+# to *all hidden behind `backward()`*: two thirds of computing, as it costs about twice as much as
+# the forward pass.
 
 
 # %%
+def computed_r(scaling, n, way):
+    """r of n ranks; in strong scaling they divide what two ranks divided here."""
+    exchange_seconds = estimated_seconds("ring", scaling.gradient_bytes, n, link)
+    divided = n / 2 if way == "strong" else 1
+    return exchange_seconds * divided / scaling.rounds["compute"].median()
+
+
+for name, run in measured.items():
+    times = {n: n * share_at(computed_r(run, n, "strong")) for n in range(1, 65)}
+    best = max(times, key=times.get)
+    print(f"{name}, strong, nothing hidden: fastest with {best} ranks, {times[best]:.2g} times.")
+
+
+# %% jupyter={"source_hidden": true}
 def share_range(r):
     """Nothing hidden, to hidden as far as it goes: "50 to 70 %"."""
     low, high = 100 * share_at(r), 100 * share_at(r, hidden=2 / 3)
     return f"{low:.0f} to {high:.0f} %" if high - low > 1 else f"{high:.0f} %"
 
 
-more_ranks = {}
-for n in (2, 4, 8, 16, 64):
-    for name, scaling in workloads.items():
-        seconds = estimated_seconds("ring", scaling.gradient_bytes, n, link)
-        compute = scaling.rounds["compute"].median()
-        more_ranks.setdefault(n, {})[f"strong, {name}"] = share_range(seconds / (compute * 2 / n))
-        more_ranks[n][f"weak, {name}"] = share_range(seconds / compute)
-pd.DataFrame(more_ranks).T.rename_axis("ranks: share of the ceiling (computed)")
+def cell(r, n):
+    """Share and speed-up: "50 to 70 %: 2 to 2.8 times"."""
+    low, high = n * share_at(r), n * share_at(r, hidden=2 / 3)
+    times = f"{low:.2g} to {high:.2g}" if high > 1.02 * low else f"{high:.2g}"
+    return f"{share_range(r)}: {times} times"
+
+
+more_ranks = pd.DataFrame(
+    {
+        f"{way}, {name}": {n: cell(computed_r(run, n, way), n) for n in (2, 4, 8, 16, 64)}
+        for name, run in measured.items()
+        for way in ("strong", "weak")
+    }
+)
+more_ranks.rename_axis("ranks (computed)")
 
 # %% [markdown]
-# A machine with 64 cores would first have to show its ceiling; none of our measurements goes beyond
-# two ranks. Trainings of practice find their place on the map in the same way, by bytes over
-# bandwidth: over n links, 2 (n - 1) / n times the gradients.
+# No measurement here goes beyond two ranks. Real trainings can be placed on the map too: each of n
+# links carries 2 (n - 1) / n times the gradients' bytes.
 #
-# - **ResNet-50** on 16 GPUs, each with a link of 10 Gbit/s: 25.6 million weights in float32, 64
-#   images a step; a V100 computes 380 images per second in float32
+# - **ResNet-50** on 16 V100s (GPUs of 2017), each with a link of 10 Gbit/s: 25.6 million weights in
+#   float32, 64 images on each GPU, which computes 380 images per second
 #   ([NVIDIA](https://github.com/NVIDIA/DeepLearningExamples/tree/master/PyTorch/Classification/ConvNets/resnet50v1.5)).
-# - **A language model of 6.7 billion weights** on p4de: eight A100s share 400 Gbit/s of EFA.
-#   Gradients of 2 bytes, steps of 4 million tokens, 82,432 GPU hours for 10¹² tokens
-#   (LLaMA, [arXiv:2302.13971](https://arxiv.org/abs/2302.13971)). With its optimizer it fits no
-#   GPU, so it needs FSDP, which sends 1.5 times as much: r is at least this.
+# - **A language model of 6.7 billion weights** on AWS's p4de instances: eight A100s (GPUs of 2020,
+#   80 GB each) share 400 Gbit/s of EFA, AWS's fast network. Gradients of 2 bytes, steps of 4
+#   million tokens, 82,432 GPU hours for 10¹² tokens (LLaMA,
+#   [arXiv:2302.13971](https://arxiv.org/abs/2302.13971)). With its optimizer, 16 bytes a weight, it
+#   doesn't fit on an A100, so it needs FSDP, which sends 1.5 times as much: r is at least this.
 #
 # (Both read on 2026-11-25.)
 
@@ -595,9 +637,10 @@ practice[["compute, s", "exchange, s", "r", "share of the ceiling"]].round(3)
 dots = [*first_dots, dot("2 ranks, small, weak", weak)]
 for name, case in practice.iterrows():
     dots.append([case["r"], share_at(case["r"]), np.nan, np.nan, name, "computed"])
-title = "Two ranks: {:.2g} times as fast at r = {:.2g}, {:.2g} times at r = {:.2g}"
-medians = [scaling.speed_up.median for scaling in (large, small)]
-draw_map(dots, title.format(medians[0], large.r.median, medians[1], small.r.median))
+resnet, few, many = (f"{share_at(r):.0%}" for r in practice["r"])
+title = f"ResNet-50 reaches {resnet} of its ceiling; 6.7 B: {few} on 128 GPUs, {many} on 1,024"
+title += " (computed)"
+draw_map(dots, title)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert weak.r.median > large.r.median, "A small step must exchange more: measure again."
@@ -606,16 +649,16 @@ workshop.save_results(alpha=link.alpha, beta=link.beta, practice=practice["r"].t
 workshop.save_results(held_out=held_out)
 
 # %% [markdown]
-# If DDP hid nothing, ResNet-50 on this link would exchange for half of the time. The language model
-# on 128 GPUs is far to the left; strong scaling to 1,024 moves it to the right.
+# If nothing is hidden, ResNet-50 exchanges for half of the time on this link. Strong scaling moves
+# the language model to the right.
 #
 # ## A larger batch, a larger learning rate
 #
-# Weak scaling keeps r, but it changes the training. If each of 8 ranks keeps 32 images, the
-# `global_batch_size` is 256, and an epoch has about an eighth of the **updates**: 1,437 images make
-# 44 updates of 32 images, 5 of 256, or 1 of 1,024 (what doesn't fill a batch is left out). One rank
-# can train with such a batch, too: **gradient accumulation** adds the gradients of several small
-# batches before each update. Does the model still learn as much?
+# Weak scaling changes the training. If each of 8 ranks keeps 32 images, the `global_batch_size` is
+# 256, and an epoch has about an eighth of the **updates**: 1,437 images make 44 updates of 32
+# images, 5 of 256, or 1 of 1,024. (What doesn't fill a batch is left out, so equal epochs are not
+# quite equal images.) One rank can train with such a batch, too: **gradient accumulation** adds the
+# gradients of several small batches before each update. Does the model still learn as much?
 #
 # For SGD the usual answer is the **linear scaling rule**: with `k` times the batch take `k` times
 # the learning rate, since one update must now do the work of `k`. (For Adam the square root of `k`
@@ -625,23 +668,24 @@ workshop.save_results(held_out=held_out)
 # ([arXiv:1706.02677](https://arxiv.org/abs/1706.02677), 2017). Here SGD has a **momentum** of 0.9:
 # each gradient acts about ten times in all, so a rate of 0.64 moves the weights like 6.4 without.
 #
-# N ranks compute what one process computes with the whole batch, so one process stands for 8 or 32
-# ranks. All settings use the same **seeds** (of the first weights and the order of the images), so
-# compare seed by seed: a difference counts here if all have the same sign.
+# N ranks compute what one process computes with the whole batch, so one process stands for them:
+# batch 256 for 8 ranks, 1,024 for 32. All settings use the same **seeds** (of the first weights and
+# the order of the images), so compare seed by seed: a difference counts if all six have the same
+# sign, which chance gives in 3 of 100 cases.
 
 # %%
 settings = {  # images per update, learning rate, first rate, epochs until the full rate
-    "1 x 32 images": (32, 0.02, 0.02, 0),
-    "8 x 32, same rate": (256, 0.02, 0.02, 0),
-    "8 x 32, rate x 8": (256, 0.16, 0.16, 0),
-    "8 x 32, rate x 8, warm-up": (256, 0.16, 0.02, 3),
-    "32 x 32, rate x 32, warm-up": (1024, 0.64, 0.02, 3),
-    "32 x 32, rate x 8, warm-up": (1024, 0.16, 0.02, 3),
+    "batch 32": (32, 0.02, 0.02, 0),
+    "batch 256, same rate": (256, 0.02, 0.02, 0),
+    "batch 256, rate x 8": (256, 0.16, 0.16, 0),
+    "batch 256, rate x 8, warm-up": (256, 0.16, 0.02, 3),
+    "batch 1,024, rate x 32, warm-up": (1024, 0.64, 0.02, 3),
+    "batch 1,024, rate x 8, warm-up": (1024, 0.16, 0.02, 3),
 }
 guess = workshop.guess(
-    same="Accuracy in % after equal epochs: 8 x 32 images, same rate:",
-    scaled="Accuracy in % after equal epochs: 8 x 32 images, rate x 8:",
-    far="Accuracy in % after equal epochs: 32 x 32 images, rate x 32, warm-up:",
+    same="Accuracy in % after equal epochs: batch 256, same rate:",
+    scaled="Accuracy in % after equal epochs: batch 256, rate x 8:",
+    far="Accuracy in % after equal epochs: batch 1,024, rate x 32, warm-up:",
 )
 
 # %%
@@ -660,14 +704,16 @@ for name, numbers in settings.items():
 results = pd.DataFrame(results)
 results["first loss"], results["last loss"] = results["losses"].str[0], results["losses"].str[-1]
 by_setting = results.groupby("setting", sort=False)
-summary = by_setting[["updates", "first loss", "last loss"]].median()
-summary.assign(**by_setting["accuracy"].agg(["min", "median", "max"])).round(3)
+losses = by_setting[["updates", "first loss", "last loss"]].median()
+losses.assign(**by_setting["accuracy"].agg(["min", "median", "max"])).round(3)
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 label = "test images right, %; a point for each seed, a line at the median"
 medians = by_setting["accuracy"].median().items()
-worst = 100 * by_setting["accuracy"].median().min()
-title = f"Too large a rate for the batch: {worst:.0f} % right after as many epochs (measured)"
+far, calm = 100 * by_setting["accuracy"].median().iloc[-2:]
+title = (
+    f"Batch 1,024, {epochs} epochs: {far:.0f} % at rate x 32, {calm:.0f} % at rate x 8 (measured)"
+)
 description = ", ".join(f"{name}: {100 * median:.0f} %" for name, median in medians)
 with plots.canvas(title, label, size=(7, 4), alt=f"{title}, medians: {description}") as axes:
     for row, (name, runs) in enumerate(by_setting["accuracy"]):
@@ -686,14 +732,20 @@ by_seed = results.pivot(index="seed", columns="setting", values="accuracy")
 
 def compare_seeds(before, after):
     """Print with how many seeds the second of two settings was the better one."""
-    better = (by_seed[after] > by_seed[before]).sum()
-    print(f"{after}: better than {before} with {better} of {len(by_seed)} seeds")
+    gains = by_seed[after] - by_seed[before]
+    enough = 2 / 2 ** len(gains) <= 0.07  # the chance of equal signs
+    shown = "better" if (gains > 0).all() else "worse" if (gains < 0).all() else ""
+    print(
+        f"{after}, against {before}: {shown if enough and shown else 'no clear gain or loss'}",
+        end="",
+    )
+    print(f" (better with {(gains > 0).sum()} of {len(gains)} seeds).")
 
 
-compare_seeds("8 x 32, same rate", "8 x 32, rate x 8")
-compare_seeds("8 x 32, rate x 8", "8 x 32, rate x 8, warm-up")
-compare_seeds("32 x 32, rate x 32, warm-up", "32 x 32, rate x 8, warm-up")
-loss_far = summary.loc["32 x 32, rate x 32, warm-up"]
+compare_seeds("batch 256, same rate", "batch 256, rate x 8")
+compare_seeds("batch 256, rate x 8", "batch 256, rate x 8, warm-up")
+compare_seeds("batch 1,024, rate x 32, warm-up", "batch 1,024, rate x 8, warm-up")
+loss_far = losses.loc["batch 1,024, rate x 32, warm-up"]
 moved = "rose" if loss_far["last loss"] > loss_far["first loss"] else "fell"
 print(f"At 32 times the rate the loss {moved}: ", end="")
 print(f"{loss_far['first loss']:.2f} to {loss_far['last loss']:.2f}.")
@@ -701,10 +753,9 @@ print(f"As many updates at 8 times the rate reached {100 * calm:.0f} %, not {100
 
 # %% [markdown]
 # With the same rate it learns less: an eighth of the updates moves the weights about an eighth as
-# far. The scaled rate makes up for much of that. A warm-up was made for long trainings; of only 100
-# updates it wastes some on small steps.
+# far. The scaled rate makes up for much of that.
 #
-# And the rule ends. The last two rows both make 20 updates of 1,024 images. Too few updates cost
+# The rule has a limit. The last two rows both make 20 updates of 1,024 images. Too few updates cost
 # both rows accuracy; the rest is the scaled rate itself. So adding ranks has two limits: in strong
 # scaling the *speed* stops growing, in weak scaling the *learning* does.
 
@@ -714,15 +765,15 @@ assert calm > far, (
     f"The smaller rate must learn more from 1,024 images: {middle.round(3).to_dict()}"
 )
 workshop.save_results(accuracies=middle.to_dict(), updates=by_setting["updates"].first().to_dict())
-workshop.save_results(last_losses=summary["last loss"].to_dict())
+workshop.save_results(last_losses=losses["last loss"].to_dict())
 
 # %% [markdown]
 # ## DDP as a job
 #
 # The script from above, on two instances. `torch_distributed` starts `torchrun` on each of them.
-# Without `distribution` both instances would run the script, too, but each would train a model of
-# its own, and you would pay for both. **Instances don't make training distributed. The launcher and
-# the script do.**
+# Without `distribution` both instances would run the script, too, but it would stop: no launcher,
+# no `LOCAL_WORLD_SIZE`. `train_torch.py` wouldn't: it would train two models, and you would pay for
+# both. **Instances don't make training distributed. The launcher and the script do.**
 
 # %%
 session = workshop.session(target=target, seat=seat)
@@ -731,8 +782,8 @@ workshop.cost("ml.c5.xlarge", instance_count=2, seconds=300, max_run=max_run)
 
 # %% [markdown]
 # > For CPU instances the SDK says: *Currently torch_distributed is supported only for GPU and
-# > Trainium instances*. But the image can do it, and the SDK skips its check if you name the image:
-# > hence `image_uri`. Without a GPU one rank starts on each instance.
+# > Trainium instances*. It skips this check if you name the image: hence `image_uri`. Without a GPU
+# > one rank starts on each instance.
 
 # %%
 from sagemaker import image_uris
@@ -756,9 +807,8 @@ trained = workshop.follow(ddp)
 # <!-- SDK v3: ddp -->
 
 # %% [markdown]
-# Three epochs are too few for a good accuracy, but the question is another: do both ranks hold the
-# same model? Each prints a SHA-256 hash of its weights. Changing one bit of one weight would change
-# the hash.
+# Do both ranks hold the same model? Each prints a SHA-256 hash of its weights, which one changed
+# bit would change.
 
 # %%
 weights = trained.table("weights").sort_values("rank", ignore_index=True)
@@ -795,9 +845,10 @@ workshop.quiz("01")
 #
 # - Model replicated, batch split, gradients averaged: the gradient of the whole batch, up to
 #   rounding. A sum, unequal shards or batch normalisation give a wrong one, and no error.
-# - step = compute + wait + exposed communication; share of the ceiling = 1 / (1 + r).
+# - step = compute + wait + exposed communication; share of the ceiling = 1 / (1 + r), if nothing is
+#   hidden and nothing else lost.
 # - A/A first, rounds in random order, ratios within a round.
-# - Strong scaling raises r. Weak scaling keeps it, and leaves fewer updates.
+# - Strong scaling raises r. Weak scaling slows that, and leaves fewer updates.
 
 # %%
 ranks.stop()

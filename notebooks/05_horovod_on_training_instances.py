@@ -16,8 +16,9 @@
 #
 # **After this lesson you can**
 #
-# - run one Horovod script in four ways: here with `mpirun`, on one instance, on several, in a VPC;
-# - say from a measurement whether the ways differ, and from a step's length whether more ranks pay;
+# - run one Horovod script in four places: here with `mpirun`, on one instance, on several, in a
+#   VPC;
+# - say from a measurement whether these differ, and from a step's length whether more ranks pay;
 # - name the hyperparameters that `fit()` derives from `distribution`, and find mistakes in it that
 #   raise no error;
 # - see in the log which rank ran where, and prove that all ranks trained one model.
@@ -25,7 +26,7 @@
 # **Before:** [lesson 00](00_setup.ipynb): job, channel, phase.
 # [Lesson 04](04_horovod_on_the_notebook.ipynb): rank, local_rank, share of the ceiling.
 #
-# **Time:** 35 minutes, and 30 for the exercises. On AWS add half an hour, most of it spent waiting
+# **Time:** 40 minutes, and 30 for the exercises. On AWS add half an hour, most of it spent waiting
 # for instances.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
@@ -33,8 +34,8 @@
 # tools' source.
 #
 # **Cost on AWS:** about 0.22 USD: seven jobs, thirteen `ml.c5.xlarge` in all, 5 minutes each
-# (us-east-1, price list of 2026-09-27). At most 0.75 USD, whatever goes wrong. The lesson computes
-# both before it starts anything. Locally the lesson is free.
+# (us-east-1, price list of 2026-09-27). At most 0.75 USD for instances, even if every job hangs.
+# The lesson computes both before it starts anything. Locally the lesson is free.
 
 # %% [markdown]
 # ## Set up
@@ -44,7 +45,7 @@
 # - `dataset`: what is trained on, `"digits"`, or `"mnist"`, which is downloaded once.
 # - `epochs`, `global_batch_size`, `learning_rate`: of the trainings.
 # - `measured_batch`, `steps`, `rounds`: images in a step where speed is measured, and how often.
-# - `short_batches`: the same with shorter steps.
+# - `short_batches`: smaller batches, for the section on the length of a step.
 # - `max_run`: the number of seconds after which SageMaker stops a job.
 # - `subnets`, `security_group_ids`: on AWS, the network for the jobs in a VPC (virtual private
 #   cloud: a network of your own). If they are empty, the lesson uses the network that lesson 06
@@ -70,12 +71,14 @@ security_group_ids = []
 expected_accuracy = 0.8
 
 # %%
+import os
 import random
 
 import pandas as pd
 
 import workshop
 from workshop import DEMOS, TRAIN, plots
+from workshop.account import stacks
 from workshop.jobs import vpc
 from workshop.launch.horovod import horovod_script
 from workshop.launch.mpirun import mpirun
@@ -88,6 +91,7 @@ channels, large_channels = session.upload(dataset), session.upload(large)
 choice = horovod_script("train_tf_horovod.py", session)
 here = horovod_script("train_tf_horovod.py")
 print(choice.explanation)
+made = target == "local" and vpc.network_from_stack(session) is None
 try:
     network = vpc.network(session, subnets, security_group_ids)
 except vpc.NoNetwork as missing:  # on AWS; lesson 06 creates one
@@ -105,17 +109,16 @@ except vpc.NoNetwork as missing:  # on AWS; lesson 06 creates one
 # | `n x 1` | nothing | through the network |
 # | `n x m` | cores with some ranks, nothing with the others | both |
 #
-# In all three, **world_size** is instances times processes, and the script is the same. It asks
-# Horovod for its rank and doesn't know what lies between it and the other ranks.
+# In all three, **world_size** is instances times processes, and the script is the same.
 #
 # The table describes AWS. With `target = "local"` every "instance" is simulated on this machine: it
 # has a host name and a network of its own, but shares this machine's cores with the others.
 #
 # ## Ask for the jobs
 #
-# The estimator is the one from lesson 00 with two changes: `instance_count` and `distribution`.
-# With `mpi`, SageMaker doesn't start the script on each instance by itself. Instead the first
-# instance runs `mpirun`, which starts all ranks and tells them about each other.
+# What is new in the estimator since lesson 00: `instance_count`, `distribution`, `max_run` and the
+# script's folder. With `mpi`, SageMaker doesn't start the script on each instance by itself.
+# Instead the first instance runs `mpirun`, which starts all ranks and tells them about each other.
 # `custom_mpi_options` is appended to that command: `-x NAME=VALUE` sets an environment variable on
 # every rank. The one printed below makes a waiting rank give up its core.
 
@@ -150,40 +153,42 @@ print("custom_mpi_options:", choice.mpi_options)
 # - *There are two ways, parameter servers and Horovod.* Version 2.257.7 of the SDK knows these keys
 #   of `distribution`: `parameter_server` (lesson 03), `mpi`, `multi_worker_mirrored_strategy`
 #   (below), `torch_distributed` (lesson 01), `smdistributed` and `pytorchddp` (SMDDP, lesson 07),
-#   `pytorchxla`, and `instance_groups`, which only says where.
+#   `pytorchxla`, and `instance_groups`, which names the groups of instances that take part.
 # - *`processes_per_host` must be below the number of GPUs.* On an instance with 4 GPUs take 4, a
 #   process for each. On a CPU instance start with at most one process per core.
 # - *NCCL's messages need `--NCCL_DEBUG INFO`.* SageMaker's toolkit passes `-x NCCL_DEBUG=INFO` by
 #   itself. For less, write `--NCCL_DEBUG WARN`: the toolkit takes that out of `custom_mpi_options`
-#   and changes its own. Of two `-x NCCL_DEBUG=…` the first counts, the toolkit's (tried with Open
-#   MPI 5.0.11).
+#   and changes its own.
 # - *`Tensorflow(…)`, `distributions`, `train_instance_count`, `ml.p2`, `ml.p3`*: the class is
 #   `TensorFlow(…)`, the names are those of version 1 of the SDK, and GPUs come with `ml.g4dn` or
-#   `ml.g5`. The last of AWS's TensorFlow images with Horovod is **2.12** (`py310`). There is no
-#   record of a run of these scripts on a GPU.
+#   `ml.g5`. The last of AWS's TensorFlow images with Horovod is **2.12** (`py310`). We have not run
+#   these scripts on a GPU.
 #
 # </details>
 #
 # ## The cost, before it runs
 #
-# First four jobs that measure (two of them are identical: their difference is noise), then three
-# that train. The 300 seconds for each are an estimate for AWS, where a job of this size mostly
+# First five jobs that measure (two of them are identical: their difference is noise), then two that
+# train. The 300 seconds for each are an estimate for AWS, where a job of this size mostly
 # starts and stops. *USD at most* is a guarantee: it counts `max_run`, after which SageMaker stops a
 # job that hangs, and the 120 seconds that stopping may take.
 
 # %%
 n, m = instance_count, processes_per_host
-in_vpc = f"{n} x {m} in a VPC"
-layouts = {f"1 x {n}": (1, n), f"{n} x 1": (n, 1), f"{n} x 1 again": (n, 1), in_vpc: (n, m)}
-trained = {f"{n} x {m}": n, f"{n} x 1 in a VPC": n, f"{n} x 1 MultiWorker": n}
+both = f"{n} x {m}"
+in_vpc = f"{both} in a VPC" if network else f"{both} again, outside a VPC"
+layouts = {f"1 x {n}": (1, n), f"{n} x 1": (n, 1), f"{n} x 1 again": (n, 1)}
+layouts |= {both: (n, m), in_vpc: (n, m)}
+planned = {f"measure {name}": count for name, (count, _) in layouts.items()}
+planned |= {f"train {both}": n, f"train {n} x 1 MultiWorker": n}
 costs = workshop.cost_table(
     (
         {"jobs": name, "instance_type": instance_type, "instance_count": count, "seconds": 300}
-        for name, count in ({name: i for name, (i, _) in layouts.items()} | trained).items()
+        for name, count in planned.items()
     ),
     max_run=max_run,
 ).set_index("jobs")
-costs.drop(columns="instance_type")
+costs[["instance_count", "USD", "USD at most"]]
 
 # %%
 total, most = costs["USD"].sum(), costs["USD at most"].sum()
@@ -196,19 +201,20 @@ assert n > 1 and m > 1, "Choose 2 or more for instance_count and processes_per_h
 workshop.save_results(usd=total, usd_at_most=most)
 
 # %% [markdown]
-# ## The result: four ways, one script
+# ## The result: one script, four places
 #
 # Each job runs lesson 04's measurement: one process alone, ranks that exchange nothing, and ranks
 # that average their gradients. Every speed-up is a ratio within a round of one job. The jobs run
-# one after the other, in random order.
+# one after the other, in random order. Locally a VPC only adds a field, `VpcConfig`, to the
+# request. No packet takes another way, so no difference can show.
 #
-# **Predict.** Two ranks here, on one instance, or on two: the same script, three launchers. And
-# `n x m` has twice as many ranks on the same cores.
+# **Predict.** Two ranks here, on one instance, or on two. And `n x m` has twice as many ranks.
 
 # %%
+cores = f"this machine's {os.cpu_count()} cores" if target == "local" else f"{n} {instance_type}"
 guess = workshop.guess(
     two=f"How many times as fast as one process is {n} x 1?",
-    all_ranks=f"And {n} x {m}, on this machine's cores?",
+    all_ranks=f"And {both}, {n * m} ranks on {cores}?",
 )
 
 # %%
@@ -224,11 +230,11 @@ jobs = {
 done = workshop.run_jobs(jobs, large_channels)
 
 # %% [markdown]
-# <!-- SDK v3: measure 2 x 1 -->
+# <!-- SDK v3: measure 2 x 1; measure 2 x 2 in a VPC -->
 
 # %% [markdown]
-# The first way needs no job: `mpirun` in this notebook, with the hyperparameters as flags, which is
-# all that SageMaker does with them.
+# The first place needs no job: `mpirun` in this notebook, with the hyperparameters as flags, which
+# is all that SageMaker does with them.
 
 
 # %%
@@ -245,54 +251,81 @@ scalings = {f"mpirun here, 1 x {n}": measure_here(large, measured_batch, steps)}
 scalings |= {name: Scaling.from_records(done[name].events) for name in layouts}
 table(scalings)
 
+# %% [markdown]
+# *Compute* is the mean of the ranks, *wait* is for the slowest of them, *exposed communication* is
+# what a step takes beyond both. The *ceiling* is the speed-up of ranks that exchange nothing (above
+# 2 where the single process happened to be slow), *r* is exchange / compute, and the *noise* is a
+# step measured twice.
+#
+# Rounds of different jobs aren't pairs. So two jobs differ only where their medians differ by more
+# than any two rounds of the two identical jobs.
+
 # %%
-base = scalings[f"1 x {n}"]
 speed_ups = pd.DataFrame(
     {name: scaling.rounds["alone"] / scaling.rounds["step"] for name, scaling in scalings.items()}
 )
-noise = speed_ups[f"{n} x 1 again"] / speed_ups[f"{n} x 1"]
-verdicts = {
-    name: interleaved.verdict(speed_ups[name] / speed_ups[f"1 x {n}"], noise)
-    for name in speed_ups.columns.drop([f"1 x {n}", f"{n} x 1 again"])
-}
-print(f"Two identical jobs ({n} x 1) differ by a factor of {noise.min():.2g} to {noise.max():.2g}.")
+middle = speed_ups.median()
+first, again = f"{n} x 1", f"{n} x 1 again"
+twice = speed_ups[[first, again]].to_numpy()
+noise = [twice.min() / twice.max(), twice.max() / twice.min()]
+
+
+def compared(name: str, other: str) -> str:
+    """How two jobs differ, if they differ by more than the noise."""
+    times = middle[name] / middle[other]
+    if noise[0] <= times <= noise[1]:
+        return "no difference shown"
+    return "faster" if times > 1 else "slower"
+
+
+pairs = {f"mpirun here, 1 x {n}": f"1 x {n}", first: f"1 x {n}", both: f"1 x {n}", in_vpc: both}
+verdicts = {name: compared(name, other) for name, other in pairs.items()}
 for name, verdict in verdicts.items():
-    print(f"{name}, compared with the job 1 x {n}: {verdict}")
+    print(f"{name}, compared with {pairs[name]}: {verdict}")
+print(f"The rounds of the two identical jobs lie between {twice.min():.2g} and {twice.max():.2g}.")
+print(f"So a difference below {noise[1] - 1:.0%} can't show.")
+exposed = [scalings[name].parts["exposed communication"] for name in (first, again)]
+if max(exposed) > 1.5 * min(exposed):
+    print(f"Their exposed communication is {exposed[0]:.1f} and {exposed[1]:.1f} ms:", end=" ")
+    print("don't compare that colour across jobs.")
 
 # %%
-bars = pd.DataFrame({name: scaling.parts for name, scaling in scalings.items()}).T
-ms = pd.DataFrame({name: 1000 * scaling.rounds["step"] for name, scaling in scalings.items()})
-two = [name for name in scalings if scalings[name].world_size == n]
-ups = [scalings[name].speed_up.median for name in two]
-title = (
-    f"{n} ranks, {len(two)} jobs and launchers: {min(ups):.2g} to {max(ups):.2g} times one process"
-)
-plots.step_bars(bars, title, interleaved.summary(ms))
-guess.compare(two=scalings[f"{n} x 1"].speed_up.median, all_ranks=scalings[in_vpc].speed_up.median)
+alone = scalings[f"1 x {n}"].rounds["alone"]
+single = 0 * scalings[f"1 x {n}"].parts
+single["compute"] = 1000 * alone.median()
+bars = {"one process": single} | {name: scaling.parts for name, scaling in scalings.items()}
+ms = {"one process": 1000 * alone}
+ms |= {name: 1000 * scaling.rounds["step"] for name, scaling in scalings.items()}
+ups = [middle[name] for name in scalings if scalings[name].world_size == n]
+low, high = (f"{edge:.2g}" for edge in (min(ups), max(ups)))
+title = f"{n} ranks: {low} to {high} times one process" if low < high else f"{n} ranks: {low} times"
+if set(verdicts.values()) == {"no difference shown"}:
+    title += ", wherever they run"
+spread = interleaved.summary(pd.DataFrame(ms))
+plots.stacked_bars(pd.DataFrame(bars).T, title, spread=spread)
+guess.compare(two=middle[first], all_ranks=middle[both])
 
 # %% [markdown]
-# *Compute* is the mean of the ranks, *wait* is for the slowest of them, and *exposed communication*
-# is what a step takes beyond both. A verdict names a difference only if it exceeds that of the two
-# identical jobs and shows in every round. The last row has twice as many ranks: on two cores each
-# gets half of one, and they can't gain. On AWS each instance brings its own cores, and the question
-# becomes how fast the network between them is (lesson 06).
+# Where there are more ranks than cores, each gets part of one, and the added ranks can't gain. On
+# AWS each instance brings its own cores, and the question becomes how fast the network between them
+# is (lesson 06).
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 for name, scaling in scalings.items():
-    ranks = n * m if name == in_vpc else n
+    ranks = n * m if name in (both, in_vpc) else n
     assert scaling.world_size == ranks, f"{name}: {scaling.world_size} ranks ran, not {ranks}."
 workshop.save_results(
     scaling={name: scaling.record() for name, scaling in scalings.items()},
-    comparison={name: scaling.speed_up.median for name, scaling in scalings.items()},
+    comparison=middle.to_dict(),
     verdicts=verdicts,
-    noise=[noise.min(), noise.max()],
+    noise=noise,
 )
 
 # %% [markdown]
 # ## The length of a step decides
 #
-# The exchange takes as long for a short step as for a long one. So divide fewer images, in the
-# first way: with how many does a second rank still pay?
+# The exchange takes as long for a short step as for a long one. So divide fewer images, with
+# `mpirun` here: with how many does a second rank still pay?
 
 # %%
 guess = workshop.guess(
@@ -308,64 +341,50 @@ lengths = pd.DataFrame(
         "speed-up": [s.speed_up.median for s in by_batch.values()],
         "lowest": [s.speed_up.low for s in by_batch.values()],
         "highest": [s.speed_up.high for s in by_batch.values()],
+        "ceiling": [s.ceiling.median for s in by_batch.values()],
     },
     index=pd.Index(by_batch, name="images"),
 )
-step_seconds = pd.DataFrame({batch: s.rounds["step"] for batch, s in by_batch.items()})
-overhead = 1000 * (step_seconds.min() - [s.rounds["alone"].min() / n for s in by_batch.values()])
-crossing = overhead.iloc[0] * n / (n - 1)
-guess.compare(crossing=crossing)
+batch, shortest = next(iter(by_batch.items()))
+fastest = 1000 * shortest.rounds[["alone", "step"]].min()
+overhead = fastest["step"] - fastest["alone"] / n
+crossing = overhead * n / (n - 1)
+guess.compare("computed", crossing=crossing)
+part = "half" if n == 2 else f"{n - 1}/{n}"
+print(f"{n} ranks lose where the overhead exceeds {part} of one process's step. We compute the")
+print(f"overhead from the fastest rounds of the {batch}-image step: {overhead:.1f} ms,", end=" ")
+print(f"so the limit is {crossing:.1f} ms.")
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
+at, ups = lengths["one process, ms"], lengths["speed-up"]
+title = f"{n} ranks pay off only above {crossing:.2g} ms per step (computed)"
+if not ((ups > 1) == (at > crossing)).all():  # a busy machine
+    title = f"{n} ranks: from {ups.min():.2g} to {ups.max():.2g} times one process"
+    print("The computed limit isn't what was measured: see the picture.")
 x = "a step of one process, ms"
-title = f"{n} ranks: {lengths['speed-up'].iloc[0]:.2g} times one process for a short step, "
-title += f"{lengths['speed-up'].iloc[-1]:.2g} times for a long one"
-points = [f"{row.iloc[0]:.3g} ms: {row.iloc[1]:.2g} times" for _, row in lengths.iterrows()]
+points = [
+    f"{row['one process, ms']:.3g} ms: {row['speed-up']:.2g} times, ceiling {row['ceiling']:.2g}"
+    for _, row in lengths.iterrows()
+]
 alt = f"{title}. {'; '.join(points)}."
-with plots.canvas(title, x, "times as fast as one process", size=(7.5, 3.2), alt=alt) as axes:
-    axes.set_xscale("log")
-    axes.set_xticks(lengths["one process, ms"], [f"{ms:.2g}" for ms in lengths["one process, ms"]])
-    axes.minorticks_off()
-    reach = [lengths["speed-up"] - lengths["lowest"], lengths["highest"] - lengths["speed-up"]]
-    axes.errorbar(
-        lengths["one process, ms"],
-        lengths["speed-up"],
-        yerr=reach,
-        marker="o",
-        capsize=3,
-        label="measured: median, range of rounds",
-    )
+with plots.canvas(title, x, "times as fast as one process", size=(7.5, 3.4), alt=alt) as axes:
+    reach = [ups - lengths["lowest"], lengths["highest"] - ups]
+    label = "measured: median, lowest and highest round"
+    axes.errorbar(at, ups, reach, fmt="-o", color=plots.COLOURS[0], capsize=3, label=label)
+    ceiling = f"ceiling: {n} processes, nothing exchanged"
+    axes.plot(at, lengths["ceiling"], "--s", color=plots.COLOURS[1], label=ceiling)
     axes.axhline(1, color="0.5", linestyle=":", label="as fast as one process")
-    ceiling = f"{n} independent processes"
-    axes.axhline(base.ceiling.median, color="0.5", linestyle="--", label=ceiling)
+    axes.axvline(crossing, color="black", linewidth=1, label=f"{crossing:.2g} ms (computed)")
+    axes.set_xscale("log")
+    axes.set_xticks(at, [f"{ms:.2g}" for ms in at])
+    axes.minorticks_off()
     axes.set_ylim(0)
     axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
 
-# %%
-cases = {f"{n} ranks, {batch} images": scaling for batch, scaling in by_batch.items()}
-cases |= {name: scalings[name] for name in (f"{n} x 1", in_vpc)}
-dots = pd.DataFrame(
-    [
-        {
-            "r": scaling.r.median,
-            "share": scaling.share.median,
-            "low": scaling.share.low,
-            "high": scaling.share.high,
-            "label": f"{name}: {scaling.speed_up.median:.2g} times",
-            "source": "measured",
-        }
-        for name, scaling in cases.items()
-    ]
-)
-title = f"r = {dots['r'].max():.2g}: {dots['share'][dots['r'].idxmax()]:.0%} of the ceiling; "
-title += f"r = {dots['r'].min():.2g}: {dots['share'][dots['r'].idxmin()]:.0%}"
-plots.scaling_map(dots, title, (base.noise.low, base.noise.high))
-
 # %% [markdown]
-# Two ranks halve the computing and add an overhead. They are slower than one process where that
-# overhead is longer than the half that they save: below twice the overhead, here of the shortest
-# step's fastest rounds. Choose the batch, and so the length of a step, before you choose the
-# launcher.
+# The overhead is the exchange, and whatever dividing doesn't divide: with few images even ranks
+# that exchange nothing gain less (the ceiling). Choose the batch, and so the length of a step,
+# before you choose where to run.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(by_length=lengths.reset_index().to_dict("list"), crossing=crossing)
@@ -446,9 +465,9 @@ workshop.save_results(command=command.split(" --allow-run-as-root")[0])
 
 # %%
 weights = result.table("weights").sort_values("rank", ignore_index=True)
-weights["local_rank"] = weights.groupby("host").cumcount()
+weights["local_rank (counted)"] = weights.groupby("host").cumcount()
 weights["weights"] = weights["weights_sha256"].str[:16] + "…"
-weights[["rank", "host", "local_rank", "weights"]]
+weights[["rank", "host", "local_rank (counted)", "weights"]]
 
 # %%
 per_host, different = weights["host"].value_counts(), weights["weights_sha256"].nunique()
@@ -468,12 +487,12 @@ assert accuracy >= expected_accuracy, f"{accuracy:.1%} is too low; {expected_acc
 workshop.save_results(losses=losses, accuracy=accuracy, different_weights=different)
 
 # %% [markdown]
-# ## Elsewhere: same loss? same weights?
+# ## Elsewhere: the same loss?
 #
 # **In a VPC.** A job's instances normally use a network of SageMaker's own. With `subnets` and
 # `security_group_ids` they get an address in *your* network. That changes who can reach whom
 # ([lesson 06](06_vpc_colocation.ipynb)); we know of no measurement that shows that a VPC by itself
-# makes training faster.
+# makes training faster. Below, the requests of two jobs from above are compared.
 #
 # **TensorFlow's own way.** **MultiWorkerMirroredStrategy** keeps a copy of the model, a *replica*,
 # in each worker, and averages gradients with its own all-reduce, over gRPC. There is no `mpirun`:
@@ -491,56 +510,55 @@ workshop.save_results(losses=losses, accuracy=accuracy, different_weights=differ
 
 # %%
 multi_worker = {"distribution": {"multi_worker_mirrored_strategy": {"enabled": True}}}
-elsewhere = workshop.run_jobs(
-    {
-        f"{n} x 1 in a VPC": estimator(n, 1, choice.script, hyperparameters, **network),
-        f"{n} x 1 MultiWorker": estimator(
-            n, 1, "train_tf_mirrored.py", hyperparameters, **multi_worker
-        ),
-    },
-    channels,
-)
-runs = {f"{n} x {m}": result} | elsewhere
+native_name = f"{n} x 1 MultiWorker"
+native_job = estimator(n, 1, "train_tf_mirrored.py", hyperparameters, **multi_worker)
+native = workshop.run_jobs({native_name: native_job}, channels)[native_name]
 
 # %% [markdown]
-# <!-- SDK v3: 2 x 1 in a VPC; 2 x 1 MultiWorker -->
+# <!-- SDK v3: 2 x 1 MultiWorker -->
 
 # %%
-added = {}
-usual = set(result.description) | {f"hyperparameter {name}" for name in result.hyperparameters}
-for name, run in runs.items():
-    fields = set(run.description) | {f"hyperparameter {key}" for key in run.hyperparameters}
-    added[name] = ", ".join(sorted(fields - usual)) or "-"
+pd.set_option("display.max_colwidth", None)
+
+
+def fields(job) -> set[str]:
+    """What a request has: its fields, and its hyperparameters."""
+    return set(job.description) | {f"hyperparameter {name}" for name in job.hyperparameters}
+
+
+compared_jobs = {in_vpc: (done[in_vpc], done[both]), native_name: (native, result)}
 pd.DataFrame(
     {
-        "ranks": {name: len(run.table("weights")) for name, run in runs.items()},
-        "last loss": {
-            name: run.table("epoch")["train_loss"].iloc[-1] for name, run in runs.items()
-        },
-        "sets of weights": {
-            name: run.table("weights")["weights_sha256"].nunique() for name, run in runs.items()
-        },
-        "new in the request": added,
+        f"{name}, against {both}": {
+            "new in the request": ", ".join(sorted(fields(job) - fields(other))) or "-",
+            "missing": ", ".join(sorted(fields(other) - fields(job))) or "-",
+        }
+        for name, (job, other) in compared_jobs.items()
     }
-)
-
-# %% [markdown]
-# The same global batches, so the same loss but for rounding; and in each job all ranks end with one
-# set of weights. Here is the `TF_CONFIG` of the last worker: the list of all workers, and under
-# `task` which of them this one is.
+).T
 
 # %%
-native, vpc_job = elsewhere[f"{n} x 1 MultiWorker"], elsewhere[f"{n} x 1 in a VPC"]
+runs = {both: result, native_name: native}
+last_losses = [run.table("epoch")["train_loss"].iloc[-1] for run in runs.values()]
+sets = [run.table("weights")["weights_sha256"].nunique() for run in runs.values()]
+ranks = [len(run.table("weights")) for run in runs.values()]
+pd.DataFrame({"ranks": ranks, "last loss": last_losses, "sets of weights": sets}, index=list(runs))
+
+# %% [markdown]
+# The same global batches, divided among another number of ranks: the same loss but for rounding.
+# That is the second leg of the proof; ranks that don't average end with another loss. Here is the
+# `TF_CONFIG` of the last worker: all workers, and under `task` which of them this is.
+
+# %%
 last = max(native.matching("TF_CONFIG="), key=lambda line: line.host)
 print(f"{last.host}: {last.text}")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 hashes = native.table("weights")["weights_sha256"]
 assert hashes.nunique() == 1, "The workers did not synchronise."
-sent = vpc_job.description.get("VpcConfig", {})
+sent = done[in_vpc].description.get("VpcConfig", {})
 assert sent.get("Subnets") == network.get("subnets"), "The request named other subnets."
-assert "VpcConfig" not in result.description, "The first job was not meant to be in a VPC."
-last_losses = [run.table("epoch")["train_loss"].iloc[-1] for run in runs.values()]
+assert "VpcConfig" not in done[both].description, "This job was not meant to be in a VPC."
 if choice.library == "torch":
     last_losses.pop()  # MultiWorkerMirrored trains TensorFlow's model
 loss_spread = max(last_losses) - min(last_losses)
@@ -567,17 +585,18 @@ workshop.save_results(share_of_steps=share)
 # The rest goes into starting Python, importing TensorFlow, building the model and saving it. More
 # ranks don't shorten that, so for a small job a second instance mostly adds a second bill. On AWS,
 # after a script under `mpirun` has ended, SageMaker's launcher also sleeps for 30 billed seconds on
-# every instance ([sagemaker-training 5.1.4,
-# `mpi.py`](https://github.com/aws/sagemaker-training-toolkit/blob/master/src/sagemaker_training/mpi.py),
-# read on 2026-11-24).
+# every instance ([sagemaker-training 5.1.0,
+# `mpi.py`](https://github.com/aws/sagemaker-training-toolkit/blob/v5.1.0/src/sagemaker_training/mpi.py),
+# read on 2026-11-25).
 #
 # ## Mistakes that fail silently
 #
-# The SDK ignores a key of `distribution` that it doesn't know, and it can't know which launcher
-# your script needs. So two mistakes go unnoticed, and both jobs end as `Completed`. The next cell
-# builds estimators without starting them, and shows what each would send. NaN means: not sent.
+# The SDK ignores a key of `distribution`, or in it, that it doesn't know, and it can't know which
+# launcher your script needs. So two mistakes go unnoticed, and both jobs would end as `Completed`.
+# The next cell builds estimators without starting them, and shows what each would send. NaN means:
+# not sent.
 #
-# - `custom_mpi_option` instead of `custom_mpi_options`: an *s* is missing.
+# - In `distribution["mpi"]`, `custom_mpi_option` instead of `custom_mpi_options`.
 # - `parameter_server` instead of `mpi`, in a Horovod job.
 
 
@@ -627,22 +646,26 @@ workshop.quiz("05")
 # ## Summary
 #
 # - `instance_count` × `processes_per_host` = `world_size`. The script is the same everywhere.
-# - The length of a step decides whether ranks pay; who starts them hardly matters. A difference
-#   counts when it exceeds that of two identical jobs, and shows in (nearly) every round.
+# - The length of a step decides whether ranks pay. A difference between places counts only when it
+#   exceeds that of two identical jobs; smaller ones can't show.
 # - `distribution={"mpi": …}` becomes three hyperparameters, and these become one `mpirun` command
 #   on the first instance. The SDK silently ignores unknown keys: look at what it sends.
 # - Equal hashes of ranks that took different images prove that they synchronised. A good accuracy
 #   doesn't.
-# - A VPC changes who can reach whom. MultiWorkerMirroredStrategy needs no `mpirun`.
-# - Know the cost, and the most it can be, before you start.
+# - MultiWorkerMirroredStrategy needs no `mpirun`.
 
 # %% [markdown]
 # ## Clean up
 #
 # All instances were released when their jobs ended; nothing is running. Models and logs stay in S3
-# and in CloudWatch Logs until you delete them. The local network exists only in the emulator.
-# `local-sagemaker stop` stops the emulator; with `--forget` it empties it, too.
-#
+# and in CloudWatch Logs until you delete them. `local-sagemaker stop` stops the emulator; with
+# `--forget` it empties it, too. The next cell deletes the network that this lesson made there.
+
+# %%
+if made:
+    stacks.delete(session, ("network",))
+
+# %% [markdown]
 # ## Next
 #
 # What decides between instances is the link between them: [lesson 06](06_vpc_colocation.ipynb)

@@ -69,7 +69,7 @@ import pandas as pd
 import workshop
 from workshop import plots
 from workshop.account import prices
-from workshop.jobs import inference, vpc
+from workshop.jobs import vpc
 from workshop.measure import interleaved
 
 session = workshop.session(target=target, seat=seat)
@@ -105,10 +105,8 @@ result = workshop.follow(estimator)
 # <!-- SDK v3: serving -->
 
 # %%
-try:
-    network = vpc.network(session, serving=True) if in_vpc else None
-except vpc.NoNetwork:
-    network = None
+network = vpc.network_from_stack(session, serving=True) if in_vpc else None
+if network is None:
     print("No network stack: the endpoint's instance is in a network of SageMaker's own.")
 where = network and {
     "Subnets": network["subnets"],
@@ -337,12 +335,21 @@ workshop.show_function("train/train_tf.py", "save")
 # %% [markdown]
 # ## What the model gets wrong
 #
-# The answer has ten probabilities for each image. Are they the model's own? The next cell loads the
-# same SavedModel without any server and compares.
+# The answer has ten probabilities for each image. Are they the model's own? TensorFlow's command
+# `saved_model_cli` runs the same SavedModel without any server; compare.
 
 # %%
+import subprocess
+import tempfile
+
 probabilities = np.array(predictor.predict(many)["predictions"])
-direct = inference.infer(result.model, images, session)
+with tempfile.TemporaryDirectory() as folder:
+    subprocess.run(["tar", "-xzC", folder], input=packed, check=True)
+    np.save(f"{folder}/images.npy", images.astype(np.float32))
+    command = f"saved_model_cli run --dir {folder}/1 --tag_set serve --outdir {folder}"
+    command += f" --signature_def serving_default --inputs images={folder}/images.npy"
+    subprocess.run(command.split(), check=True, capture_output=True)
+    direct = np.load(f"{folder}/probabilities.npy")
 difference = float(np.abs(probabilities - direct).max())
 print(f"{len(probabilities)} answers; largest difference from the model itself: {difference:.1e}")
 

@@ -18,20 +18,20 @@
 #
 # - say what a checkpoint must hold, and show what happens if a part is missing;
 # - say how much work an interruption costs, and how often to write a checkpoint;
-# - write one that is never half;
+# - write one that is never half, and go on from it with fewer ranks;
 # - find the cause of a training that reports no error and is wrong;
 # - read a log that stopped, and find the rank to look at.
 #
 # **Before:** [lesson 02](02_collectives.ipynb): what a rank waits for in an all-reduce. [Lesson
 # 09](09_data.ipynb): channels.
 #
-# **Time:** 30 minutes, and 37 for the exercises. About two minutes of it are computing.
+# **Time:** 35 minutes, and 37 for the exercises. About two minutes of it are computing.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
 # Nobody has run this lesson on AWS yet. The broken trainings always run on this machine.
 #
-# **Cost on AWS:** about 0.03 USD: two jobs on one `ml.c5.xlarge`, planned at 5 minutes each
-# (us-east-1, price list of 2026-09-27), at most 0.08 USD. Locally it is free.
+# **Cost on AWS:** about 0.05 USD: three jobs on one `ml.c5.xlarge`, planned at 5 minutes each
+# (us-east-1, price list of 2026-09-27), at most 0.12 USD. Locally it is free.
 
 # %% [markdown]
 # ## Set up
@@ -39,6 +39,8 @@
 # - `instance_type`, `epochs`: of both jobs. `max_run`: seconds after which SageMaker ends a job.
 # - `checkpoint_every`: steps between two checkpoints. `interrupt_at`: the step after which the
 #   emulator takes the second job's instance away.
+# - `elastic_ranks`: with how many ranks another job trains, one after the other, `elastic_steps`
+#   steps each.
 
 # %% tags=["parameters"]
 target = "local"
@@ -47,6 +49,8 @@ instance_type = "ml.c5.xlarge"
 epochs = 150
 checkpoint_every = 500
 interrupt_at = 600
+elastic_ranks = [4, 3, 4]
+elastic_steps = 40
 max_run = 600
 
 # %%
@@ -70,10 +74,10 @@ from workshop import failures, plots
 session = workshop.session(target=target, seat=seat)
 channels = session.upload("digits")
 cost = workshop.cost(instance_type, instance_count=1, seconds=300, max_run=max_run)
-print(f"Two jobs: about {2 * cost.usd:.2f} USD on AWS, at most {2 * cost.most_usd:.2f} USD.")
+print(f"Three jobs: about {3 * cost.usd:.2f} USD on AWS, at most {3 * cost.most_usd:.2f} USD.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-workshop.save_results(usd=2 * cost.usd, usd_at_most=2 * cost.most_usd)
+workshop.save_results(usd=3 * cost.usd, usd_at_most=3 * cost.most_usd)
 
 # %% [markdown]
 # ## The result: interrupted, and the same weights
@@ -391,6 +395,69 @@ assert min(lost) == lost[1], f"The best interval must lose least: {lost}"
 workshop.save_results(write_ms=1000 * write_seconds, best_seconds=best, step_seconds=step_seconds)
 
 # %% [markdown]
+# ## Fewer ranks, and more again
+#
+# Four ranks train, one instance is gone: must the job wait? A checkpoint of DDP holds the model
+# once, and says nothing of ranks. So any number of ranks can go on from it, as long as the **global
+# batch** stays: 48 images are 12 for each of four ranks, or 16 for each of three. (Keep the batch
+# *of a rank* instead, and the learning rate no longer fits.) A divided model needs DCP: [lesson
+# 11](11_what_each_rank_must_hold.ipynb). The job below runs `torchrun` with 4, 3 and 4 ranks, one
+# after the other, and then one process that trains as many steps without a stop. **Predict.**
+
+# %%
+guess = workshop.guess(
+    elastic=(
+        "4, 3, 4 ranks: how near are the weights to those of one process?",
+        ["equal to the last bit", "equal but for rounding", "another model that is as good"],
+    )
+)
+changing = PyTorch(
+    entry_point="change_world_size.py",
+    dependencies=[str(workshop.TRAIN / "train_torch_ddp.py")],
+    framework_version="2.2.0",
+    py_version="py310",
+    instance_count=1,
+    instance_type=instance_type,
+    hyperparameters={"ranks": ",".join(map(str, elastic_ranks)), "steps": elastic_steps},
+    **session.job_settings("elastic", source_dir=workshop.DEMOS) | {"max_run": max_run},
+)
+changing.fit(channels, wait=False)
+elastic = workshop.follow(changing).events
+
+# %% [markdown]
+# <!-- SDK v3: elastic -->
+
+# %%
+parts, losses = [], []
+for event in elastic:
+    if event["event"] == "start":
+        parts.append(event["world_size"])
+    if event["event"] == "step":
+        losses.append((len(parts), parts[-1], event["step"], event["train_loss"]))
+by_step = pd.DataFrame(losses, columns=["part", "ranks", "step", "loss"])
+compared = next(event for event in elastic if event["event"] == "compared")
+rounding = compared["apart"] < 1e-5 * compared["largest"]
+kinds = ["equal to the last bit", "equal but for rounding", "another model that is as good"]
+elastic_is = kinds[0 if compared["apart"] == 0 else 1 if rounding else 2]
+print(f"Largest difference of any weight: {compared['apart']:.0e}; the largest weight is ", end="")
+print(f"{compared['largest']:.1f}.")
+guess.compare(elastic=elastic_is)
+ends = by_step.groupby("part").agg(ranks=("ranks", "first"), first=("step", "min"))
+ends = ends.join(by_step.groupby("part").agg(last=("step", "max"), loss=("loss", "last")))
+ends.rename(index={len(parts): "without a stop"})
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert parts == [*elastic_ranks, 1], f"The job should have trained with {elastic_ranks}: {parts}"
+assert rounding, f"Another number of ranks must not make another model: {compared}"
+workshop.save_results(elastic_ranks=parts, elastic_apart=compared["apart"])
+
+# %% [markdown]
+# Equal but for rounding: a sum of three gradients is added in another order than a sum of four.
+# `torchrun --nnodes 3:4` is made to do so by itself: when an instance comes or goes, it stops all
+# ranks and starts as many as there are ([PyTorch](
+# https://docs.pytorch.org/docs/stable/elastic/run.html); not tried here).
+
+# %% [markdown]
 # ## A log without an error
 #
 # `workshop break` reproduces ten failures on this machine. Here is the first, picked by its number
@@ -583,4 +650,5 @@ workshop.quiz("10")
 #
 # ## Next
 #
-# [99 · Clean up](99_clean_up.ipynb): delete what is left, and prove it.
+# [11 · What each rank must hold](11_what_each_rank_must_hold.ipynb): when a model is too large for
+# one GPU.

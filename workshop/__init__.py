@@ -12,13 +12,11 @@ Names are loaded when they are first used: `workshop --help` need not wait for b
 from importlib import import_module
 
 _HOME = {  # name -> the module that it comes from
-    "BUILD": "workshop.paths",
     "DATA": "workshop.paths",
     "DEMOS": "workshop.paths",
     "RankFailed": "workshop.launch.ranks",
     "TRAIN": "workshop.paths",
     "check": "workshop.lesson.check",
-    "compare": "workshop.jobs.compare",
     "cost": "workshop.account.prices",
     "cost_table": "workshop.account.prices",
     "deploy": "workshop.account.stacks",

@@ -1,11 +1,16 @@
-"""What the emulator's tests share beside its pytest plugin: scripts and requests."""
+"""What tests of jobs share beside the pytest plugin: scripts, requests, what to wait for."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import time
 from pathlib import Path
 
+import psutil
+
 from local_sagemaker import pytest_plugin
-from local_sagemaker.pytest_plugin import BUCKET, ROLE
+from local_sagemaker.pytest_plugin import BUCKET, ROLE, Emulator
 
 SCRIPTS = Path(__file__).parent / "scripts"
 IMAGE = "registry.invalid/tensorflow-training:2.18-cpu-py310"
@@ -53,3 +58,29 @@ def command_request(name: str, command: list[str], instances: int = 1, **changes
     }
     body["ResourceConfig"]["InstanceCount"] = instances
     return body
+
+
+def processes_with(text: str) -> list[str]:
+    """The command lines of living processes that have `text` there or in their environment."""
+    commands = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.pid != os.getpid() and text in str((process.cmdline(), process.environ())):
+                commands.append(" ".join(process.cmdline()))
+    return commands
+
+
+def until_gone(name: str, seconds: float = 60) -> None:
+    """Fail the test if processes of a job are still there after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while commands := processes_with(name):
+        assert time.monotonic() < deadline, commands
+        time.sleep(0.1)
+
+
+def until_log(emulator: Emulator, name: str, text: str, seconds: float = 180) -> None:
+    """Wait for a line in a job's log. Fails the test after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not any(text in line for lines in emulator.log(name).values() for line in lines):
+        assert time.monotonic() < deadline, f"no line {text!r}: the script never began"
+        time.sleep(0.1)

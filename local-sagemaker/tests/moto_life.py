@@ -17,15 +17,12 @@ class Life:
     def __init__(self, directory: Path) -> None:
         self.state = MotoState(directory)
         self.state.load()
+        self.save = self.state.save
         self.s3 = self.client("s3")
 
     def client(self, service: str):
         keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b"}
         return boto3.client(service, region_name="us-east-1", **keys)
-
-    def save(self) -> None:
-        self.state.changed()
-        self.state.save()
 
 
 def lives(directory: Path):

@@ -170,25 +170,17 @@ def test_what_cannot_be_started_is_one_line(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         why = refused(command(tmp_path / "state", "start", "--port", str(port)))
-    assert why.startswith(f"Error: Port {port} on 127.0.0.1 cannot be used")
+    assert why.startswith(f"Error: Port {port} of 127.0.0.1 cannot be used")
     assert "--port 4601" in why
 
 
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        (["--host", "192.0.2.7"], "--host 192.0.2.7: the emulator binds to 127.0.0.1"),
-        (["--host", "0.0.0.0"], "--i-know-this-is-not-safe"),
-        (["--grace", "inf"], "--grace inf: expected a number of seconds, such as 20"),
-    ],
-)
-def test_what_is_wrong_with_a_start(tmp_path, arguments, why):
-    done = command(tmp_path / "state", "start", *arguments)
-    assert done.exit_code == 2 and why in done.stderr
+def test_what_is_wrong_with_a_start(tmp_path):
+    done = command(tmp_path / "state", "start", "--grace", "inf")
+    assert done.exit_code == 2 and "inf is not in the range" in done.stderr
     assert not (tmp_path / "state").exists()
 
 
-STALE = '{"pid": 1, "port": 1, "host": "127.0.0.1", "isolation": "", "why": "", "started": 0}'
+STALE = '{"pid": 1, "port": 1, "isolation": "", "why": "", "started": 0}'
 
 
 def test_who_only_asks_does_not_keep_it_from_starting(tmp_path):

@@ -7,16 +7,9 @@ import signal
 import time
 
 import pytest
-from emulator_harness import estimator, start
+from emulator_harness import estimator, processes_with, start, until_gone, until_log
 
-from local_sagemaker.pytest_plugin import (
-    BUCKET,
-    Emulator,
-    processes_with,
-    sdk_session,
-    until_gone,
-    until_log,
-)
+from local_sagemaker.pytest_plugin import BUCKET, Emulator, sdk_session
 
 
 @pytest.fixture

@@ -53,7 +53,8 @@ class EmulatorInMounts:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
         self.state = state
-        program = [sys.executable, "-m", "local_sagemaker", "--state", state, "--grace", "1"]
+        program = [sys.executable, "-m", "local_sagemaker", "start", "--foreground"]
+        program += ["--state", state, "--grace", "1"]
         program += ["--port", str(self.port), "--isolation", "processes"]
         self.process = subprocess.Popen(
             **in_mounts(mounts, *program, **variables),

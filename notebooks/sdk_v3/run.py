@@ -1,6 +1,6 @@
 """`make sdk-v3`: run what the lessons show of version 3, in an environment of its own.
 
-    make sdk-v3 ONLY="11 12"        # only the jobs of these lessons
+    make sdk-v3 ONLY="11 '10 elastic'"     # only these lessons' jobs, and this job
 
 First the appendix's notebook, with version 3's Python as its kernel. Then the code of every lesson,
 as it stands below its cells: start.py executes it there. A job that prints a hash of its weights is
@@ -96,7 +96,11 @@ def run_jobs(only: list[str]) -> int:
     upload_questions(session)
     delete_served(session)
     network, rows, requests, good = vpc.network(session), {}, {}, True
-    code = {name: text for name, text in sdk_v3.shown().items() if not only or name[:2] in only}
+    code = {
+        name: text
+        for name, text in sdk_v3.shown().items()
+        if not only or {name, name.split()[0]} & set(only)
+    }
     for name, answer in start(code, network).items():
         lesson, _, short = name.partition(" ")
         job = sdk_v3.jobs(lesson).get(short)

@@ -20,6 +20,7 @@ An algorithm that does not give what torch's all-reduce gives is not measured: t
 """
 
 import argparse
+import functools
 
 import torch
 import torch.distributed as dist
@@ -42,9 +43,8 @@ def arguments() -> argparse.Namespace:
     add_flag(parser, "--algorithms", type=list_of(_algorithm, "names"), default=every)
     sizes, count = list_of(_size, "sizes"), number(int, 1)
     add_flag(parser, "--bytes", type=sizes, default="8388608,1048576", help="of float32 tensors")
-    add_flag(
-        parser, "--link-bytes", type=sizes, default="8,65536,1048576", help="of a ring's messages"
-    )
+    chunks = "196608,393216,786432"
+    add_flag(parser, "--link-bytes", type=sizes, default=chunks, help="of a ring's messages")
     add_flag(parser, "--card-bytes", type=sizes, default=[], help="of tensors, for network cards")
     add_flag(parser, "--blocks", type=count, default=5, help="measurements of each")
     add_flag(parser, "--calls", type=count, default=1, help="calls in a row in each of them")
@@ -99,7 +99,8 @@ def count_on_cards(args: argparse.Namespace) -> None:
     """Print a line for each size and algorithm: the bytes of one call, on each rank's card."""
     for n_bytes in args.card_bytes:
         for algorithm in args.algorithms:
-            counted = tiers.card_bytes(algorithm, n_bytes)
+            tensor, all_reduce = torch.zeros(n_bytes // 4), timing.algorithm_of(algorithm)
+            counted = tiers.card_bytes(functools.partial(all_reduce, tensor))
             if counted:
                 sent, received = (list(column) for column in zip(*counted, strict=True))
                 say(event="cards", algorithm=algorithm, bytes=n_bytes, sent=sent, received=received)

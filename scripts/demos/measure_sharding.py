@@ -14,20 +14,27 @@ for a few steps in each way, always from the same weights and on the same text:
 
 Rank 0 prints a JSON line for each way, bytes of this rank alone:
 
-    {"event": "sharding", "way": "zero3", "world_size": 2, "instances": 1, "model_bytes": 12915096,
-     "weights": 6457548, "gradients": ..., "optimizer": ..., "held": ..., "peak": ...,
-     "sent": {"all_gather": ..., ...}, "seconds": [...], "loss": 3.45, "weights_sha256": "..."}
+    {"event": "sharding", "way": "zero3", "world_size": 4, "instances": 2, "model_bytes": 12915096,
+     "weights": 3228774, "gradients": ..., "optimizer": ..., "held": ..., "peak": ...,
+     "sent": {"all_gather": ..., ...}, "card_bytes": 39010222, "loss": 3.45,
+     "weights_sha256": "...", "apart": 0.0}
 
 weights, gradients, optimizer: bytes of these tensors after a step. held: of all tensors then, peak:
 at most during the step. sent: of the tensors that a step gave to each kind of collective, as long
-as all ranks have them together. seconds: of each step, on the slowest rank, while nobody counts.
+as all ranks have them together. card_bytes: what the busiest instance's network card sent in a
+step; null on one instance. apart: the largest difference of a weight from the first way's.
+
+Then a line with the seconds of a step on the slowest rank, by way and round, in rounds of random
+order: {"event": "step_seconds", "ddp": [...], "ddp again": [...], "nothing exchanged": [...], ...}.
 """
 
 import argparse
+import functools
 import gc
 import itertools
 import socket
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -40,8 +47,8 @@ from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
 from collectives import tiers, timing
-from common.arguments import add_flag, number
-from common.errors import ScriptError, run_main
+from common.arguments import add_flag, list_of, number
+from common.errors import run_main
 from common.ranks_torch import all_reduce_mean, cleanup, init_distributed
 from common.report import emit, weights_hash
 from sharding import gpt
@@ -49,7 +56,9 @@ from sharding.memory import TensorWatch, storage_bytes
 from sharding.zero1 import Zero1
 
 WAYS = ("ddp", "zero1", "zero2", "zero3", "hsdp")
-WARM_UP = 2  # steps: the optimizer's state is made in the first
+AGAIN = "ddp again"  # the same, measured a second time: what differs is noise
+ALONE = "nothing exchanged"  # every rank trains a model of its own
+WARM_UP = 1  # step: it makes the optimizer's state
 
 
 def adamw(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
@@ -62,7 +71,9 @@ def build(way: str, args: argparse.Namespace, characters: int, ranks_here: int):
     world = [dist.group.WORLD]
     torch.manual_seed(0)
     model = gpt.GPT(characters, args.width, args.blocks)
-    if way == "ddp":
+    if way == ALONE:
+        return model, model, adamw(model.parameters()), world
+    if way in ("ddp", AGAIN):
         # The gradients are views of the buckets that travel: else both are held.
         parallel = DistributedDataParallel(model, gradient_as_bucket_view=True)
         return model, parallel, adamw(model.parameters()), world
@@ -89,7 +100,7 @@ def train_step(parallel: nn.Module, optimizer, text: torch.Tensor, args, step: i
 
 
 def measure(way: str, args: argparse.Namespace, text, characters: int, ranks_here: int) -> dict:
-    """Train in one way; return the record. Every rank must call it."""
+    """Train in one way; return the record, and the weights. Every rank must call it."""
     with TensorWatch() as watch:
         model, parallel, optimizer, groups = build(way, args, characters, ranks_here)
         for step in range(WARM_UP):
@@ -100,17 +111,32 @@ def measure(way: str, args: argparse.Namespace, text, characters: int, ranks_her
         loss = train_step(parallel, optimizer, text, args, WARM_UP)
     release_sent_tensors(groups)
     tensors = held_tensors(model, optimizer) | {"held": watch.held_bytes(), "peak": watch.peak}
-    numbers = itertools.count(WARM_UP + 1)
-    timed = {way: lambda: train_step(parallel, optimizer, text, args, next(numbers))}
-    seconds = timing.in_turns(timed, 1, args.steps, warm_up=0)[way]
+    cards = tiers.card_bytes(lambda: train_step(parallel, optimizer, text, args, WARM_UP + 1))
+    weights = whole_weights(model)
     return {
         "model_bytes": sum(4 * parameter.numel() for parameter in model.parameters()),
         **tensors,
         "sent": dict(watch.sent),
-        "seconds": [round(value, 6) for value in tiers.slowest(seconds)],
+        "card_bytes": max(sent for sent, _ in cards) if cards else None,
         "loss": round(all_reduce_mean(loss.item()), 6),
-        "weights_sha256": weights_hash(whole_weights(model)),
+        "weights_sha256": weights_hash(weights),
+        "whole": weights,
     }
+
+
+def step_seconds(args: argparse.Namespace, text, characters: int, ranks_here: int) -> dict:
+    """Time a step in each way, in rounds; return seconds on the slowest rank, by round."""
+    steps = {}
+    for way in (*args.ways, AGAIN, ALONE):
+        _, parallel, optimizer, _ = build(way, args, characters, ranks_here)
+        numbers = itertools.count()
+        steps[way] = functools.partial(_next_step, parallel, optimizer, text, args, numbers)
+    seconds = timing.in_turns(steps, 1, args.rounds, warm_up=WARM_UP)
+    return {way: [round(v, 6) for v in tiers.slowest(values)] for way, values in seconds.items()}
+
+
+def _next_step(parallel: nn.Module, optimizer, text, args, numbers: Iterator[int]) -> None:
+    train_step(parallel, optimizer, text, args, next(numbers))
 
 
 def release_sent_tensors(groups: list[dist.ProcessGroup]) -> None:
@@ -145,28 +171,39 @@ def main() -> None:
     """Measure each way, one after the other."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     positive = number(int, 1)
-    add_flag(parser, "--ways", default="ddp,zero1,zero2,zero3", help=f"of {', '.join(WAYS)}")
+    add_flag(parser, "--ways", type=list_of(_way, "names"), default="ddp,zero1,zero2,zero3")
     add_flag(parser, "--width", type=positive, default=256, help="of the GPT; a multiple of 4")
     add_flag(parser, "--blocks", type=positive, default=4, help="of the GPT")
     add_flag(parser, "--sequences", type=positive, default=4, help="of each rank's batch")
-    add_flag(parser, "--steps", type=positive, default=3, help="that are timed")
+    add_flag(parser, "--rounds", type=number(int, 0), default=5, help="of timing; 0: none")
     parser.add_argument("--model_dir", help="accepted because the SDK's estimator always sends it")
     args = parser.parse_args()
-    ways = args.ways.split(",")
-    if unknown := [way for way in ways if way not in WAYS]:
-        raise ScriptError(f"--ways: there is no {unknown[0]!r}; there are {', '.join(WAYS)}")
+    # PyTorch 2.13 has new names for reduce_scatter_tensor and all_gather_into_tensor; 2.8 has not.
+    warnings.filterwarnings("ignore", ".*is deprecated", FutureWarning)
     _, ranks_here = init_distributed("gloo")
     torch.set_num_threads(1)
     hosts: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(hosts, socket.gethostname())
     about = {"world_size": dist.get_world_size(), "instances": len(set(hosts))}
     text, characters = gpt.load_text()
-    for way in ways:
+    say = emit if dist.get_rank() == 0 else lambda **_: None
+    first: list[np.ndarray] = []
+    for way in args.ways:
         record = measure(way, args, text, characters, ranks_here)
-        if dist.get_rank() == 0:
-            emit(event="sharding", way=way, **about, **record)
+        whole = record.pop("whole")
+        first = first or whole
+        apart = max(float(np.abs(a - b).max()) for a, b in zip(whole, first, strict=True))
+        say(event="sharding", way=way, **about, **record, apart=apart)
         gc.collect()
+    if args.rounds:
+        say(event="step_seconds", **step_seconds(args, text, characters, ranks_here))
     cleanup()
+
+
+def _way(name: str) -> str:
+    if name not in WAYS:
+        raise argparse.ArgumentTypeError(f"there is no {name!r}; there are {', '.join(WAYS)}")
+    return name
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from common.report import emit, report_weights
 
 
 def main() -> None:
-    """Read the arguments, train alone, print what this host's model knows."""
+    """Read the arguments, train, print what this host's model knows."""
     parser = parser_for(__file__, __doc__)
     parser.add_argument("--shard-by", choices=["example", "class"], default="example")
     args = parser.parse_args()
@@ -46,7 +46,7 @@ def main() -> None:
         optimizer=build_optimizer(args.learning_rate, model),
         loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
     )
-    history = model.fit(  # no strategy: this knows of no other host
+    history = model.fit(
         images[rows].astype(np.float32),
         labels[rows],
         batch_size=args.global_batch_size,

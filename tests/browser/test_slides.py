@@ -24,15 +24,17 @@ for (let at = 0; at < Reveal.getTotalSlides(); at++) {
   const inside = [...slide.querySelectorAll("*")].filter(one => !one.closest("style, script"))
   const outside = inside.filter(one => {
     const box = one.getBoundingClientRect()
-    const cut = box.width && (box.left < -1 || box.top < -1
+    // A long output scrolls: what is in it may lie outside, it must not.
+    const scrolls = one.parentElement.closest(".jp-OutputArea-child")
+    const cut = !scrolls && box.width && (box.left < -1 || box.top < -1
       || box.right > innerWidth + 1 || box.bottom > innerHeight + 1)
     return cut || (one.clientWidth && getComputedStyle(one).overflowX !== "visible"
       && one.scrollWidth > one.clientWidth + 1)
   })
-  const letters = inside.filter(one => one.textContent.trim() && !one.closest("svg, .foot")).map(
+  const letters = inside.filter(one => one.textContent.trim() && !one.closest("svg")).map(
     one => parseFloat(getComputedStyle(one).fontSize) * (one.currentCSSZoom || 1))
   found.push({at, heading: slide.querySelector("h1, h2").textContent,
-    empty: slide.dataset.kind && !slide.querySelector(".content").innerHTML.trim(),
+    empty: !slide.querySelector("p, ul, img, .jp-OutputArea-output"),
     outside: outside.map(one => one.tagName + " " + one.textContent.slice(0, 60)),
     smallest: Math.min(...letters)})
 }
@@ -87,7 +89,7 @@ def test_the_slides_of_a_lesson_cut_nothing(browser, deck):
     assert text.count("forEach(fit)") == 1
     page.write_text(
         text.replace("forEach(fit)", "forEach(() => {})").replace(
-            '<div class="content"><p>', '<div class="content"><p>' + 300 * "<br>long<br>", 1
+            '<div class="content">', '<div class="content">' + 300 * "<br>long<br>", 1
         )
     )
     assert bad(look(browser, page))

@@ -45,7 +45,7 @@ COMMANDS = {
         vpc.network_from_stack(session),
     ),
     "workshop preflight": lambda session: preflight.ask(job(vpc.network(session)), session),
-    "the network of lesson 08": lambda session: vpc.network(session, serving=True),
+    "the network of lesson 08": lambda session: vpc.network_from_stack(session, serving=True),
     "workshop run, interrupted": lambda session: run._end_what_costs(
         "aws", {}, run.datetime.datetime.now(run.datetime.UTC)
     ),

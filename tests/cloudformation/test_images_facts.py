@@ -27,10 +27,8 @@ def job(image):
 
 
 @pytest.mark.parametrize("image", IMAGES, ids=lambda row: row["file"])
-def test_preflight_knows_the_images_python(image):
-    in_image = job(image)
-    assert all_ok(check(in_image))
-    assert in_image.python == Version(".".join(image["python"].split(".")[:2]))
+def test_preflight_knows_the_images(image):
+    assert all_ok(check(job(image)))
 
 
 @pytest.mark.parametrize(

@@ -19,14 +19,6 @@ pytestmark = [pytest.mark.reads_lessons, pytest.mark.timeout(900)]
 LESSONS = sorted(lessons())
 STACKS = {"CreateStack", "UpdateStack", "DeleteStack"}
 # (service, operation) that the notebook instance's role is not for, and why.
-LOCAL_NETWORK = {  # workshop/jobs/vpc.py makes one here where there is no stack; on AWS never
-    ("ec2", name)
-    for name in (
-        *("CreateVpc", "CreateSubnet", "CreateSecurityGroup", "CreateVpcEndpoint"),
-        *("AuthorizeSecurityGroupIngress", "DescribeVpcs", "DescribeVpcEndpoints"),
-        "DescribeRouteTables",
-    )
-}
 BY_THE_OWNER = {("cloudformation", name) for name in STACKS}  # from another machine
 # boto3 looks for the creation date of the SDK's bucket, and goes on where it may not (bucket_load
 # in boto3/s3/inject.py); then the SDK asks for the bucket alone, by HeadBucket.
@@ -74,7 +66,7 @@ def test_the_notebook_may_do_what_the_lesson_does_and_its_jobs_what_sagemaker_do
     calls, world, refused = sent(lesson_run(number)), World(), []
     for call in (as_deployed(call, seat) for call in calls):
         requests = world.permissions_for(call)
-        if (call.service, call.operation) not in LOCAL_NETWORK | BY_THE_OWNER | GOES_ON_WITHOUT:
+        if (call.service, call.operation) not in BY_THE_OWNER | GOES_ON_WITHOUT:
             refused += seat.refused("NotebookRole", requests)
         if call.operation == "CreateTrainingJob":
             refused += seat.refused("TrainingRole", requests_of_job(call.request))

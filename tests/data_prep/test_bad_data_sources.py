@@ -66,12 +66,6 @@ USE = [
 FAILS = [
     Row(name, command, words, code=1, make=make)
     for name, command, words, make in (
-        (
-            "more files than images",
-            "digits --shards 2000 --out {here}/out",
-            ("2000 files", "expected 1 to 1437 files"),
-            None,
-        ),
         ("below a file", "digits --out {here}/file/x", ("{here}/file/x", "--out FOLDER"), a_file),
         ("no such folder", f"mnist {FROM}", ("no folder {here}/from", ANOTHER), None),
         ("half of the files", f"mnist {FROM}", ("lacks t10k-images", ANOTHER), two_of_four),

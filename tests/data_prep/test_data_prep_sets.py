@@ -82,22 +82,9 @@ def test_digits_are_the_same_each_time_and_always_were(digits, tmp_path):
     assert hashlib.sha256(images.tobytes() + labels.tobytes()).hexdigest() == DIGITS_TEST_SHA256
 
 
-def test_digits_as_tfrecord_hold_the_same(digits, tmp_path):
-    import tensorflow as tf
-
-    out = data_prep.digits.prepare(tmp_path / "tfrecord", as_tfrecord=True, quiet=True)
-    images, labels = read(digits / "test")
-    files = sorted(map(str, (out / "test").glob("*.tfrecord")))
-    for record, image, label in zip(tf.data.TFRecordDataset(files), images, labels, strict=True):
-        features = tf.train.Example.FromString(record.numpy()).features.feature
-        assert features["image"].bytes_list.value[0] == image.tobytes()
-        assert features["label"].int64_list.value[0] == label
-    assert len(list((out / "training").glob("*.tfrecord"))) == 4
-
-
-def check_mnist(out, shards):
+def check_mnist(out):
     arrays = mnist_arrays()
-    assert len(list((out / "training").iterdir())) == shards
+    assert len(list((out / "training").iterdir())) == 8
     for channel, prefix in (("training", "train"), ("test", "t10k")):
         images, labels = read(out / channel)
         assert images.dtype == np.uint8 and labels.dtype == np.int64
@@ -111,9 +98,9 @@ def test_mnist_downloads_once(tmp_path, server, monkeypatch):
     for name, data in files.items():
         server.answers["/good/" + name] = [serve(data)]
     monkeypatch.setattr(mnist, "MIRRORS", (server.url + "good/",))
-    check_mnist(data_prep.mnist.prepare(tmp_path / "mnist", quiet=True), 8)
-    check_mnist(data_prep.mnist.prepare(tmp_path / "mnist", shards=2, quiet=True), 2)
-    assert len(server.requests) == 4, "other options must not download again"
+    check_mnist(data_prep.mnist.prepare(tmp_path / "mnist", quiet=True))
+    check_mnist(data_prep.mnist.prepare(tmp_path / "again", quiet=True))
+    assert len(server.requests) == 4, "another folder must not download again"
     assert len(list((tmp_path / "downloads/mnist").iterdir())) == 4
 
 
@@ -157,8 +144,8 @@ def source(tmp_path, monkeypatch):
 
 def test_every_pixel_is_in_its_place(source, tmp_path):
     """Bytes drawn plane by plane come back from TensorFlow as the pictures that were drawn."""
-    prepared = cifar10.prepare(tmp_path / "out", source, shards=3, quiet=True)
-    assert len(list((prepared / "train").iterdir())) == 3
+    prepared = cifar10.prepare(tmp_path / "out", source, quiet=True)
+    assert len(list((prepared / "train").iterdir())) == 8
     pictures = []
     for channel, count in (("train", 90), ("validation", 10), ("test", 20)):
         images, labels = read_channel(prepared / channel)

@@ -31,12 +31,13 @@ SMALL: dict[str, dict] = {
     "03": {
         "steps": 110,
         "slow_ms": 100,
+        "learning_rates": [0.1],
         "rounds": 2,
         "epochs": 6,
         "expected_accuracy": 0.85,
     },
     "04": {"max_steps": 6, "steps": 2, "rounds": 3},
-    "05": {"steps": 2, "rounds": 3, "short_batches": [64]},
+    "05": {"measured_batch": 256, "steps": 2, "rounds": 3, "short_batches": [64]},
     "06": {
         "links": ["wide", "25mbit"],
         "jobs_each": 1,
@@ -52,7 +53,14 @@ SMALL: dict[str, dict] = {
     },
     "08": {"epochs": 8, "requests": 40, "rounds": 3},
     "09": {"epochs": 1, "rounds": 3},
-    "10": {"epochs": 80},
+    "10": {
+        "epochs": 80,
+        "checkpoint_every": 250,
+        "interrupt_at": 300,
+        "elastic_ranks": [2, 1],
+        "elastic_steps": 10,
+    },
+    "11": {"width": 64, "rounds": 2},
     "99": {},
 }
 AS_A_LEARNER: list[str] = []  # the emulator's own options

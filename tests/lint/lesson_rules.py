@@ -162,7 +162,7 @@ OF_LESSONS = (*OF_REFERENCE, header_quiz_and_exercises, folded)
 def findings() -> Iterator[Finding]:
     """What is wrong in the lessons, their solutions, and the other pages of the course."""
     docs = ROOT / "docs"  # in docs/site links lead where the pages lie on the site
-    pages = [ROOT / "README.md", *docs.glob("*.md"), *docs.glob("teaching/*.md")]
+    pages = [*ROOT.glob("*.md"), *docs.glob("*.md"), *docs.glob("teaching/*.md")]
     rules = {path: (links_images_formulas,) for path in [*pages, *NOTEBOOKS.rglob("*.md")]}
     rules |= dict.fromkeys(lessons().values(), OF_LESSONS) | {REFERENCE: OF_REFERENCE}
     rules |= dict.fromkeys(NOTEBOOKS.glob("solutions/*.py"), OF_NOTEBOOKS)

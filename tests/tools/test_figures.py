@@ -89,13 +89,3 @@ def test_the_readme_has_what_was_recorded():
     assert len(record["pictures"]) == figures.PICTURES
     sizes = [(figures.FIGURES / picture["file"]).stat().st_size for picture in record["pictures"]]
     assert sum(sizes) < 400_000
-
-
-def test_three_cells_of_the_lessons_are_tagged():
-    tagged = [
-        lesson.stem
-        for lesson in chosen(())
-        for cell in nbformat.read(lesson, as_version=4).cells
-        if figures.TAG in cell.metadata.get("tags", [])
-    ]
-    assert len(tagged) == figures.PICTURES, tagged

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from datetime import date, datetime
-from itertools import pairwise
 
 import pytest
 from course_text import lessons, table
@@ -15,7 +13,7 @@ from workshop.account import prices
 from workshop.account.classroom import USD_A_SEAT
 from workshop.account.prices import GRACE_SECONDS, PRICES, PriceNotKnown
 from workshop.jobs.lesson_jobs import PLANNED_SECONDS, lesson_jobs
-from workshop.paths import NOTEBOOKS, TEACHING
+from workshop.paths import TEACHING
 
 LESSONS = {lesson: path.read_text(encoding="utf-8") for lesson, path in lessons().items()}
 GUIDE = (TEACHING / "guide.md").read_text(encoding="utf-8")
@@ -73,22 +71,6 @@ def test_the_timetables_fit_their_hours_and_take_the_lessons_own_minutes(monkeyp
         tables.filled(GUIDE)
 
 
-def test_exercises_take_what_they_say():
-    text = (NOTEBOOKS / "exercises" / "01_data_parallelism.ipynb").read_text()
-    minutes = [int(text) for text in re.findall(r"## Exercise 01\.\d · .*\((\d+) minutes", text)]
-    assert tables.exercises_of("01") == (f"Exercises of 01 ({len(minutes)})", sum(minutes))
-
-
-def test_the_clock_runs_as_long_as_the_minutes_say():
-    for header in ("| from |", "| day 1 |", "| day 2 |"):
-        day = [row.cells for row in table(GUIDE, header)]
-        assert len(day) > 5
-        for (clock, minutes, _), (later, _, _) in pairwise(day):
-            if minutes:  # the last row of a day has none
-                passed = datetime.strptime(later, "%H:%M") - datetime.strptime(clock, "%H:%M")
-                assert passed.total_seconds() == 60 * int(minutes), clock
-
-
 def test_a_lessons_row_and_its_own_header_say_what_its_jobs_cost():
     for lesson, (jobs, minutes, planned, most) in rows("| lesson | jobs").items():
         of = JOBS.get(lesson, [job for name in LESSONS for job in JOBS[name]])  # **all**
@@ -117,21 +99,6 @@ def test_a_lessons_row_and_its_own_header_say_what_its_jobs_cost():
     assert rows("| timetable |")["Two days"][1:] == rows("| lesson | jobs")["**all**"][2:]
 
 
-def test_a_room_needs_as_many_instances_as_its_seats_take_at_once():
-    jobs = [job for lesson in LESSONS for job in JOBS[lesson]]
-    needs = rows("| quota |")
-    training = {
-        name: counts for name, counts in needs.items() if name.endswith(" for training job usage`")
-    }
-    assert len(training) == len({job.instance_type for job in jobs}) < len(needs)
-    for name, counts in training.items():
-        kind = name.split()[0].strip("`")
-        most = max(job.instance_count for job in jobs if job.instance_type == kind)
-        assert counts == [f"{most}", f"{10 * most}", f"{20 * most}"]
-    assert needs["`ml.c5.xlarge for spot training job usage`"][0] == "1"
-    assert needs["`Number of instances across all training jobs`"][0] == "5"
-
-
 def test_the_declared_jobs_are_those_that_a_lesson_starts():
     for lesson, text in LESSONS.items():
         code = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
@@ -155,29 +122,6 @@ def test_a_class_is_summed_from_the_tables():
     for seat, twenty in costs.values():
         assert float(twenty) == pytest.approx(20 * float(seat), abs=0.7)
     assert float(costs["**together**"][0]) < USD_A_SEAT, "the budget of a class would not do"
-
-
-def test_the_prices_are_named_with_their_date_and_source():
-    below = GUIDE.split("| **all** |")[1].split("<!-- end -->")[0]
-    for kind in {job.instance_type for lesson in LESSONS for job in JOBS[lesson]}:
-        row = PRICE["instances"][kind]
-        assert f"`{kind}` {row['usd_per_hour']:g} USD an hour" in below
-        assert str(row["price_date"]) in below
-        assert PRICE["sources"][row["source"]]["address"] in below
-
-
-def test_what_costs_while_it_is_there_has_a_dated_price_in_the_table():
-    idle = {name.removesuffix(", 10 GB"): cells for name, cells in rows("| while there").items()}
-    for row in PRICE["idle"].values():
-        given, daily, monthly, of, source = idle[row["description"]]
-        assert given == f"{row['usd']:g} per {row['per']}"
-        month = row["usd"] * (730 if row["per"] == "hour" else 10)
-        assert float(monthly) == pytest.approx(month, abs=0.005)
-        assert float(daily) == pytest.approx(month / 730 * 24, abs=0.005)
-        assert of == str(row["price_date"]) and date(2026, 1, 1) <= row["price_date"]
-        origin = PRICE["sources"][row["source"]]
-        assert source == f"<{origin['address']}>" and origin["read"] >= row["price_date"]
-        assert origin["how"]
 
 
 def test_a_price_that_is_not_there_is_not_guessed():

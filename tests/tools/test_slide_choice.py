@@ -6,23 +6,22 @@ import re
 
 import nbformat
 import pytest
+from bs4 import BeautifulSoup
 
 from tools import slides
-from tools.slides import NoRun, build, slides_of
+from tools.slides import NoRun, build, slides_of, write_deck
+from workshop.course.pages import READER
 
 NEW = nbformat.v4
 IMAGE = '<img alt="Two bars" src="data:image/png;base64,iVBORw0KGgo=">'
 TABLE = "<table><tbody><tr><td>{}</td></tr></tbody></table>"
+ASKS = f"{READER}\n\nHow many?\n" + 20 * "\nline"
 
 
 def shown(**data):
     return NEW.new_output(
         "display_data", {name.replace("_", "/"): content for name, content in data.items()}
     )
-
-
-def saved(**values):
-    return NEW.new_output("display_data", {"application/vnd.workshop.results+json": values})
 
 
 def printed(text):
@@ -36,92 +35,53 @@ def code(*outputs, tags=()):
 
 
 def lesson():
-    """A guess that a later section answers, code, pictures, tables, lines; and what is left out."""
+    """A guess, code, a picture, a table, lines, an answer; and what is left out."""
     text = NEW.new_markdown_cell
-    row = {"your guess": "-", "measured": "3 < 4", "off by": "-"}
-    asks = [["How many?", []], ["And which?", ["this", "that"]]]
-    compared = {"And which?": False, "How many?": False}  # sorted, as in a notebook's file
-    diff = (
-        "From [a](a.py) to b\n\n```diff\n" + "\n".join(f"+line {at}" for at in range(30)) + "\n```"
-    )
-    diff += "\n\n<details><summary>The whole</summary>\n\n```diff\n+unseen\n```\n\n</details>"
+    diff = "From [a](a.py) to b\n\n```diff\n+line\n```"
     cells = [
         text("# 07 · A title\n\n**After this lesson you can**\n\n- do this;\n- do that.\n\nMore"),
         text("## Set up\n\nNothing to see."),
         code(printed("left out")),
         text("## Two links\n\n> A quotation.\n\nWhy [it](x.py) matters:\n\n- one\n- two\n\nMore."),
-        code(saved(asked=asks, guesses=compared), printed("What is your guess?\n\nHow many?")),
+        code(printed(ASKS)),
         code(shown(text_markdown=diff)),
-        code(shown(text_html=IMAGE), shown(text_html=TABLE.format("first"))),
-        code(shown(text_html=TABLE.format("second")), printed("correct: 40 %\n"), printed("too\n")),
+        code(shown(text_html=IMAGE), shown(text_html=TABLE.format("first")), printed("40 %\n")),
         code(printed("About 20 s ...\nafter the repair")),
-        code(printed("and again")),
         code(printed("workshop-me-storage: created, 0.2 s\n")),
+        code(printed(40 * "long\n")),
         code(printed("folded"), tags=["results"]),
-        code(
-            shown(text_html=TABLE.format("question")),
-            saved(asked=asks, guesses=compared | {"How many?": True}, answers={"How many?": row}),
-        ),
+        code(shown(text_html=TABLE.format("the answer"))),
         text("So that was it.\n\n## A line\n\nShort."),
         code(printed("94 % right")),
-        text("## The answer\n\nLate."),
-        code(
-            saved(
-                asked=asks,
-                guesses=compared | {"How many?": True, "And which?": True},
-                answers={"And which?": row | {"measured": "that"}, "How many?": row},
-            )
-        ),
         text("## Nothing\n\n"),
-        text("## Summary\n\n" + "\n".join(f"- point {at}" for at in range(9))),
+        text("## Summary\n\n- point 1\n- point 2"),
         text("## Clean up\n\nGone."),
     ]
     return NEW.new_notebook(cells=cells)
 
 
-def test_a_section_gives_its_question_what_it_shows_and_its_answers():
-    slides = list(slides_of(lesson()))
-    assert [(slide.kind, slide.heading) for slide in slides] == [
-        ("question", "Two links"),
-        ("result", "Two links"),
-        ("result", "Two links"),
-        ("picture", "Two links"),
-        ("result", "Two links"),
-        ("result", "Two links"),
-        ("text", "Two links"),
-        ("answer", "Two links"),
-        ("question", "A line"),
-        ("question", "The answer"),
-        ("answer", "The answer"),
-        ("summary", "Summary"),
-        ("summary", "Summary"),
-    ]
-    bodies = [slide.body for slide in slides]
-    question, code, more_code, picture, table, result, text, answer, line, _, late = bodies[:11]
-    first, second = bodies[11:]
-    assert "Why it matters" in question and "two" in question
-    assert re.search(r"How many\?</p><p>And which\? · this · that<", question), "in order"
-    assert "quotation" not in question and "More" not in question and "<a " not in question
-    assert "From a to b" in code and "+line 23" in code and "+line 24" in more_code
-    assert 'alt="Two bars"' in picture and "first" in table
-    assert "second" in result and "correct: 40 %\ntoo" in result, "all that the cell printed"
-    assert "repair" not in result and "<pre>after the repair" in text and "and again" in text
-    assert not re.search("folded|created|unseen", "".join(bodies))
-    assert "3 &lt; 4" in answer and "How many?" in answer and "And which?" not in answer
-    assert "that" in late and "How many?" not in late
-    assert "Short" in line and "94 % right" in line
-    assert (first.count("<li>"), second.count("<li>")) == (7, 2)
+def test_a_section_gives_its_question_and_a_slide_for_each_thing_that_it_shows():
+    cells = list(slides_of(lesson()))
+    marked = [cell.source.split("\n")[0] for cell in cells if "slideshow" in cell.metadata]
+    assert marked == [*8 * ["## Two links"], *2 * ["## A line"], "## Summary"]
+    question = cells[0].source
+    assert "matters" in question and "two" in question
+    assert "quotation" not in question and "More" not in question
 
 
-def test_a_long_table_is_split_and_keeps_its_head():
-    rows = "".join(f"<tr><td>row {at};</td></tr>" for at in range(2 * slides.ROWS + 1))
-    page = f"<table><thead><tr><th>head</th></tr></thead><tbody>{rows}</tbody></table>"
-    parts = slides._split_table(page)
-    assert len(parts) == 3 and all("head" in part for part in parts)
-    assert [part.count("row ") for part in parts] == [slides.ROWS, slides.ROWS, 1]
-    assert all(
-        sum(f"row {at};" in part for part in parts) == 1 for at in range(2 * slides.ROWS + 1)
-    )
+def test_a_deck_shows_what_the_cells_show_and_no_progress(tmp_path):
+    nbformat.write(lesson(), tmp_path / "07_x.ipynb")
+    title, count = write_deck(tmp_path / "07_x.ipynb", tmp_path / "07_x.html", "Measured here")
+    page = BeautifulSoup((tmp_path / "07_x.html").read_text(), "html.parser")
+    decks = [" ".join(slide.get_text(" ").split()) for slide in page.select("section")]
+    assert title == "07 · A title" and count == len(decks) == 12
+    assert "do that" in decks[0] and "Measured here" in decks[0] and "More" not in decks[0]
+    assert "Write it down before you read on" in decks[2] and "How many?" in decks[2]
+    assert "+line" in decks[3] and page.select("section img")[0]["alt"] == "Two bars"
+    assert "first" in decks[5] and "40 %" in decks[6]
+    assert "after the repair" in decks[7] and "About" not in decks[7]
+    assert "the answer" in decks[8] and "94 % right" in decks[10]
+    assert not re.search("left out|created|long|folded|quotation", " ".join(decks))
 
 
 def test_decks_are_built_for_what_was_run_and_hold_all_that_they_need(tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ from tools.sync import as_notebook, everything, out_of_step
 from workshop.course.lessons import lessons
 from workshop.paths import NOTEBOOKS, ROOT, SDK_V3
 
-NUMBERS = {"00", "01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "99"}
+NUMBERS = {"00", "01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "99"}
 
 
 def test_what_has_a_source_is_in_step_with_it_and_the_rest_is_gone():

@@ -65,9 +65,3 @@ def test_a_changed_text_is_stale_until_it_is_translated_again(copied):
     for language in translations.CATALOGS:
         assert not catalog("index", language, locale).get("Where to begin today").string
         assert catalog("index", language, locale).get("To teach").string, "the others stay"
-
-
-def test_the_languages_are_those_of_the_switch():
-    text = (TEXTS / "_templates" / "languages.html").read_text()
-    for code, name in translations.LANGUAGES.items():
-        assert f'"{code}": "{name}"' in text

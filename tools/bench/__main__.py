@@ -12,16 +12,12 @@ import sys
 from workshop.lesson import reference_results
 
 NAMES = {
-    "overhead": "from CreateTrainingJob to the script's first line, against by hand",
     "links": "all-reduces over narrow links, beside their bounds and the cost model",
     "steps": "steps of training on other links, ranks and sizes, beside what the model predicts",
     "tiers": "two tiers against gloo's all-reduce, in five jobs",
     "overlap": "how much of the sending DDP hides, by bandwidth and size of the buckets",
-    "serving": "latency of InvokeEndpoint, with 1 client and 8, beside the model itself",
 }
-
-# benchmark: the lesson that shows its results
-RECORDED = {"links": "07", "steps": "07", "tiers": "07", "overlap": "07"}
+LESSON = "07"  # which shows the results
 
 
 def main() -> None:
@@ -33,7 +29,7 @@ def main() -> None:
     )
     parser.add_argument("name", nargs="*", help="default: all")
     parser.add_argument(
-        "--runs", type=int, default=7, help="counted runs each, blocks or epochs (default: 7)"
+        "--runs", type=int, default=7, help="blocks of each measurement (default: 7)"
     )
     parser.add_argument(
         "--record",
@@ -54,9 +50,9 @@ def main() -> None:
         print(f"\n{name}: {NAMES[name]}")
         load = os.getloadavg()[0]
         results = importlib.import_module(f"tools.bench.{name}").run(args.runs)
-        if args.record and name in RECORDED:
+        if args.record:
             loads = [round(value, 1) for value in (load, os.getloadavg()[0])]
-            path = reference_results.write(RECORDED[name], name, {"load": loads, **results})
+            path = reference_results.write(LESSON, name, {"load": loads, **results})
             print(f"kept in {path}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,28 +26,27 @@ class Jobs:
         script: Path,
         *,
         instances: int,
-        processes: int = 0,
-        links: str = "",
+        processes: int,
+        links: str,
         also: Path | None = None,
         **parameters,
     ) -> list[str]:
         """Run a job to its end; its log's lines, host by host.
 
-        processes: started by mpirun on each instance; 0: the script itself, once on each. links:
-        a bandwidth such as "200mbit". also: a file that is put beside the script.
+        processes: started by mpirun on each instance. links: a bandwidth such as "200mbit". also: a
+        file that is put beside the script.
 
         Raises RuntimeError with the FailureReason if it failed.
         """
-        options: dict[str, Any] = {"hyperparameters": parameters}
-        if also:
-            options["dependencies"] = [str(also)]
-        if processes:
-            mpi: Mapping = {"enabled": True, "processes_per_host": processes}
-            options["distribution"] = {"mpi": mpi}
-        if links:
-            options["environment"] = {"LOCAL_SAGEMAKER_BANDWIDTH": links}
         estimator = pytest_plugin.estimator(
-            self.session, script, "tensorflow", instance_count=instances, **options
+            self.session,
+            script,
+            "tensorflow",
+            instance_count=instances,
+            hyperparameters=parameters,
+            dependencies=[str(also)] if also else [],
+            distribution={"mpi": {"enabled": True, "processes_per_host": processes}},
+            environment={"LOCAL_SAGEMAKER_BANDWIDTH": links},
         )
         job = self.emulator.wait(pytest_plugin.start(estimator), 900)
         if job.status != "Completed":
@@ -67,8 +66,8 @@ def can_delay() -> bool:
 
 
 @contextlib.contextmanager
-def emulator() -> Iterator[tuple[Jobs, Path]]:
-    """An emulator of its own, and a folder; both are gone afterwards."""
+def emulator() -> Iterator[Jobs]:
+    """An emulator of its own, which is gone afterwards."""
     with (
         tempfile.TemporaryDirectory(prefix="bench-") as folder,
         pytest_plugin.emulator(Path(folder) / "state") as running,
@@ -76,4 +75,4 @@ def emulator() -> Iterator[tuple[Jobs, Path]]:
     ):
         patch.setattr(boto3, "DEFAULT_SESSION", None)  # it has an earlier emulator's keys
         running.client("s3").create_bucket(Bucket=pytest_plugin.BUCKET)
-        yield Jobs(running, pytest_plugin.sdk_session(running, patch)), Path(folder)
+        yield Jobs(running, pytest_plugin.sdk_session(running, patch))

@@ -1,8 +1,8 @@
 """All-reduces on links that were not measured before, beside what the cost model predicts.
 
 Each rate and layout is one job of scripts/demos/measure_all_reduce.py. The first job's messages
-give alpha and beta, those of the job with unlimited links give what the machine's cores cost. All
-all-reduces are predicted from these alone (workshop/measure/held_out.py).
+give alpha and beta, and all all-reduces are predicted from these alone
+(workshop/measure/held_out.py).
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from workshop.paths import DEMOS
 PLACED = "gloo,ring,interleaved_ring,hierarchical,mini_herring"
 FLAT = "gloo,naive,tree,ring"  # with one rank on each instance the others are rings
 SIZES = "1000000,4000000"
-# mbit (None: unlimited), latency in ms, instances, ranks on each, algorithms, bytes
+# mbit, latency in ms, instances, ranks on each, algorithms, bytes
 JOBS = (
     (200, 0, 2, 4, PLACED, SIZES),
-    (None, 0, 2, 4, PLACED, SIZES),
     (100, 0, 2, 4, PLACED, SIZES),
     (400, 0, 2, 4, PLACED, "1000000,4000000,8000000"),
     (200, 0, 2, 2, PLACED, SIZES),
@@ -32,7 +31,6 @@ JOBS = (
     (200, 0, 4, 1, FLAT, SIZES),
     (100, 0, 4, 1, FLAT, SIZES),
     (200, 0, 2, 1, "gloo,ring", "250000,1000000,8000000"),
-    (None, 0, 2, 2, PLACED, SIZES),
     (200, 1, 2, 4, PLACED, SIZES),
 )
 MIN_BLOCKS = 5
@@ -41,7 +39,7 @@ MIN_BLOCKS = 5
 def run(runs: int) -> dict[str, Any]:
     """Measure and print. runs: blocks of each all-reduce, at least 5. Returns all records."""
     measured: list[dict] = []
-    with jobs.emulator() as (emulated, _):
+    with jobs.emulator() as emulated:
         for job in JOBS:
             if job[1] and not jobs.can_delay():
                 print("1 ms: not measured, this kernel has no netem", flush=True)

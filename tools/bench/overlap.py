@@ -24,7 +24,7 @@ MIN_BLOCKS = 5
 def run(runs: int) -> dict[str, Any]:
     """Measure and print. runs: steps of each setting, at least 5. Returns the seconds by rate."""
     measured: list[dict[str, Any]] = []
-    with jobs.emulator() as (emulated, _):
+    with jobs.emulator() as emulated:
         for mbit in MBITS:
             lines = emulated.run(
                 DEMOS / "show_overlap.py",

@@ -1,8 +1,8 @@
 """Steps of training that the model of lesson 07 predicts: links x ranks x sizes of the model.
 
 What it starts from is measured before, in jobs that are not among those it predicts: single
-messages on two kinds of links (alpha, beta, the machine's cores), and one rank alone (computing,
-and how much of it is left when the gradients are ready).
+messages (alpha, beta), and one rank alone (computing, and how much of it is left when the gradients
+are ready).
 
 Of each step the least of the blocks counts, here and there: the model knows nothing of other
 programs, and those only ever add time.
@@ -24,13 +24,12 @@ HIDDEN_UNITS = "512,1536,4096"  # 1.1, 3.2 and 8.6 MB of gradients; the middle o
 ENDS = "512,4096"
 IMAGES = 64  # of each rank
 MIN_BLOCKS = 5
-LINKS = links.JOBS[:2]  # limited and unlimited
 
 
 def run(runs: int) -> dict[str, Any]:
     """Measure and print. runs: blocks of each step, at least 5. Returns all records."""
     blocks = max(runs, MIN_BLOCKS)
-    with jobs.emulator() as (emulated, _):
+    with jobs.emulator() as emulated:
 
         def train(mbit: int, instances: int, ranks: int, sizes: str, images: str) -> list[dict]:
             lines = emulated.run(
@@ -44,7 +43,7 @@ def run(runs: int) -> dict[str, Any]:
             )
             return events(lines, "steps")
 
-        measured = [links.measure(emulated, (*job[:4], "gloo", 1024), blocks) for job in LINKS]
+        measured = [links.measure(emulated, (*links.JOBS[0][:4], "gloo", 1024), blocks)]
         alone = train(200, 1, 1, ENDS, "32,96")
         for mbit in MBITS:
             for instances, ranks in PLACEMENTS:

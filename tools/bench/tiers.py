@@ -22,7 +22,7 @@ def run(runs: int) -> dict[str, Any]:
     """Measure and print. runs: blocks in each job, at least 5. Returns the seconds by job."""
     job = (MBIT, 0, INSTANCES, RANKS, ALGORITHMS, BYTES)
     measured = []
-    with jobs.emulator() as (emulated, _):
+    with jobs.emulator() as emulated:
         for number in range(1, JOBS + 1):
             records = links.measure(emulated, job, max(runs, MIN_BLOCKS))["events"]
             seconds = {

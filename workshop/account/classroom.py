@@ -32,6 +32,7 @@ from workshop.account.stacks import (
     SEAT,
     SHARED,
     StackError,
+    StackStatus,
     template_parameters,
 )
 
@@ -72,16 +73,6 @@ class SeatCost:
     usd_per_hour: float = 0.0
     by_the_hour: list[str] = field(default_factory=list)
     unknown: int = 0
-
-
-@dataclass(frozen=True)
-class SeatStatus:
-    """The stacks of a seat, or of the class. unusable: name -> reason."""
-
-    seat: str
-    usable: list[str]
-    unusable: dict[str, str]
-    bucket: str
 
 
 def seat_names(text: str) -> list[str]:
@@ -159,22 +150,20 @@ def check(kinds: Iterable[str], parameters: Mapping[str, str]) -> None:
     stacks.check_parameters((SHARED, *kinds), parameters)
 
 
-def status(session) -> list[SeatStatus]:
-    """The stacks of the class and of each seat; nothing without a class. Raises StackError."""
+def status(session) -> dict[str, list[StackStatus]]:
+    """Stacks of the class, under its own name, and of each seat. Empty without a class.
+
+    Raises StackError.
+    """
     seats = members(session)
 
-    def look(seat: SeatSession) -> SeatStatus:
+    def look(seat: SeatSession) -> list[StackStatus]:
         rows = stacks.status(seat, (SHARED,) if seat.seat == CLASS else (*PER_SEAT, "notebook"))
-        rows = [row for row in rows if row.name != "notebook" or row.state != NOT_THERE]
-        usable = [row.name for row in rows if row.usable]
-        unusable = {row.name: row.reason or row.state for row in rows if not row.usable}
-        bucket = "".join(row.outputs.get("BucketName", "") for row in rows)
-        return SeatStatus(seat.seat, usable, unusable, bucket)
+        return [row for row in rows if row.name != "notebook" or row.state != NOT_THERE]
 
     rows, failed = _each(look, _sessions(session, [CLASS, *seats]))
     _raise_for(failed)
-    there = seats or rows[CLASS].unusable != {SHARED: NOT_THERE}
-    return list(rows.values()) if there else []
+    return rows if seats or rows[CLASS][0].state != NOT_THERE else {}
 
 
 def policies(session) -> dict[str, str]:

@@ -131,16 +131,14 @@ def outputs(session, names: Iterable[str] = STACKS) -> dict[str, str]:
 
     Raises MissingStack if one is not there (yet), StackError if CloudFormation does not say.
     """
-    client = session.client("cloudformation")
     values: dict[str, str] = {}
-    for name in names:
-        full = stack_name(session.seat, name)
-        with explained(full):
-            stack = describe(client, full)
-        if stack is None or not _usable(stack["StackStatus"]):
-            state = stack["StackStatus"] if stack else NOT_THERE
-            raise MissingStack(f"The stack {full} is {state} in {session.region}. {_remedy(name)}")
-        values |= _values(stack, "Output")
+    for stack in status(session, names):
+        if not stack.usable:
+            reason = stack.reason or _remedy(stack.name)
+            raise MissingStack(
+                f"The stack {stack.stack} is {stack.state} in {session.region}. {reason}"
+            )
+        values |= stack.outputs
     return values
 
 

@@ -81,20 +81,14 @@ def status(target) -> None:
     if not rows:
         click.echo(f"There is no class in {session.region}. Make one: workshop stacks up --seats N")
         return
-    columns = ("seat", "stacks", "bucket", "not usable")
-    print_table(
-        columns,
-        (
-            (
-                row.seat,
-                " ".join(row.usable),
-                row.bucket,
-                "\n".join(f"{name}: {reason}" for name, reason in row.unusable.items()),
-            )
-            for row in rows
-        ),
-    )
-    wrong = sum(len(row.unusable) for row in rows)
+    table, wrong = [], 0
+    for seat, of_seat in rows.items():
+        usable = " ".join(row.name for row in of_seat if row.usable)
+        bucket = "".join(row.outputs.get("BucketName", "") for row in of_seat)
+        unusable = [f"{row.name}: {row.reason or row.state}" for row in of_seat if not row.usable]
+        table.append((seat, usable, bucket, "\n".join(unusable)))
+        wrong += len(unusable)
+    print_table(("seat", "stacks", "bucket", "not usable"), table)
     click.echo(f"{len(rows) - 1} seats, {wrong} stacks that cannot be used.")
     if wrong:
         raise SystemExit(1)

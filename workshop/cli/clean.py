@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 
 import click
-from rich.console import Console
 from rich.filesize import decimal
-from rich.table import Table
 
 import local_sagemaker
-from workshop.cli.shared import INTERRUPTED, WrongUse, opened, seat_option, target_option
+from workshop.cli.shared import (
+    INTERRUPTED,
+    WrongUse,
+    opened,
+    print_table,
+    seat_option,
+    target_option,
+)
 
 MAX_ROWS = 6  # of one kind; further ones share a row
 
@@ -89,16 +95,10 @@ def show(inventory, session) -> None:
         nothing = "nothing that could be seen" if inventory.unseen else "nothing"
         click.echo(f"There is {nothing} of {where}.")
         return
-    table = Table(title=f"What there is of {where}", title_justify="left")
-    for name in ("kind", "name"):
-        table.add_column(name, overflow="fold")
-    for name in ("how many", "size", "USD a month"):
-        table.add_column(name, justify="right")
-    table.add_column("", overflow="fold")
-    for kind in inventory.kinds:
-        for row in rows(kind, inventory.by_kind(kind)):
-            table.add_row(*row)
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    click.echo(f"What there is of {where}:")
+    names = ("kind", "name", "how many", "size", "USD a month", "")
+    every = [rows(kind, inventory.by_kind(kind)) for kind in inventory.kinds]
+    print_table(names, itertools.chain.from_iterable(every))
     click.echo(total(inventory, session))
 
 

@@ -34,8 +34,8 @@ def run(numbers, target, out, given, notebooks) -> None:
     if "target" in parameters:
         raise click.UsageError("-p target=...: use --target, which also starts the emulator.")
     # Imported here: `workshop run --help` need not wait for papermill and nbconvert.
-    from workshop.course.execute import UnknownParameter
     from workshop.course.run import run as run_notebooks
+    from workshop.jobs.lesson_jobs import WrongParameter
     from workshop.jobs.session import SessionError
 
     if out.exists() and not out.is_dir():
@@ -43,7 +43,7 @@ def run(numbers, target, out, given, notebooks) -> None:
     try:
         lessons = chosen(numbers, notebooks.resolve())
         good = run_notebooks(lessons, out.resolve(), target, parameters)
-    except (NoSuchLesson, UnknownParameter, EmulatorError, SessionError) as error:
+    except (NoSuchLesson, WrongParameter, EmulatorError, SessionError) as error:
         raise click.ClickException(str(error)) from error
     except KeyboardInterrupt:
         click.echo("Interrupted. Kernels and jobs of this run are ended.", err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterable, Iterator
 
 import click
@@ -52,4 +53,4 @@ def print_table(names: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
         table.add_column(name, overflow="fold", justify="right" if "USD" in name else "left")
     for row in rows:
         table.add_row(*row)
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else 120).print(table)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import sys
@@ -13,7 +12,7 @@ import papermill
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 
-from workshop.jobs.lesson_jobs import expected_kind
+from workshop.jobs.lesson_jobs import check_parameters, parameters_of
 
 ERROR_LINES = 8
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -21,14 +20,6 @@ COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 class NotebookFailed(Exception):
     """A cell failed; the message names notebook and cell, and has the error's last lines."""
-
-
-class UnknownParameter(Exception):
-    """A parameter that the notebook does not have."""
-
-
-class WrongParameter(UnknownParameter):
-    """A parameter whose value the notebook cannot use."""
 
 
 class _LastCell:
@@ -46,31 +37,6 @@ class _LastCell:
         self.error = f"{content['ename']}: {content['evalue']}"
 
 
-def check_parameters(notebook: Path, parameters: dict) -> None:
-    """Check names and values against those of the notebook's parameters cell.
-
-    Raises UnknownParameter for a name that it does not set; WrongParameter for a value of another
-    type than the cell's own, for a number that is not a number, and for one below 0.
-    """
-    known = papermill.inspect_notebook(str(notebook))
-    if unknown := sorted(set(parameters) - set(known)):
-        raise UnknownParameter(
-            f"{notebook.name} has no parameter {', '.join(unknown)}. It has: "
-            f"{', '.join(sorted(known)) or 'none'}."
-        )
-    for name, value in parameters.items():
-        if (expected := _expected_kind(value, known[name]["default"])) is not None:
-            raise WrongParameter(f"{notebook.name}: {name} is {value!r}; expected {expected}.")
-
-
-def _expected_kind(value: object, default: str) -> str | None:
-    """What a parameter has to be, in words; None if it is that."""
-    try:
-        return expected_kind(value, ast.literal_eval(default))
-    except (ValueError, SyntaxError):  # an expression: nothing is known of it
-        return None
-
-
 def execute(
     notebook: Path,
     copy: Path,
@@ -83,9 +49,9 @@ def execute(
 
     parameters: override those of the cell tagged `parameters`. cell_seconds: limit for one cell.
     kernel: its name; python3 is this environment's own. progress: a bar at a terminal. Raises
-    UnknownParameter, NotebookFailed. An interrupt leaves neither a copy nor a kernel.
+    WrongParameter, NotebookFailed. An interrupt leaves neither a copy nor a kernel.
     """
-    check_parameters(notebook, parameters)
+    check_parameters(notebook.name, parameters, parameters_of(notebook))
     prefer_own_kernel()
     copy.parent.mkdir(parents=True, exist_ok=True)
     partial = copy.with_name(f".partial-{copy.name}")

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from workshop.account import cleanup
 from workshop.course import pages
-from workshop.course.execute import NotebookFailed, check_parameters, execute
+from workshop.course.execute import NotebookFailed, execute
 from workshop.jobs import local_server
+from workshop.jobs.lesson_jobs import check_parameters, parameters_of
 from workshop.jobs.session import check_names, session
 from workshop.lesson.show import versions
 from workshop.paths import ROOT
@@ -29,13 +30,13 @@ def run(notebooks: list[Path], out: Path, target: str, parameters: dict) -> bool
 
     Writes out/NN_name.ipynb, out/NN_name.html, out/index.html and out/run.json, which says when
     and on what machine they ran; the site shows it. parameters: for each of the
-    notebooks, besides `target`. Returns whether all ran to their end. Raises UnknownParameter
+    notebooks, besides `target`. Returns whether all ran to their end. Raises WrongParameter
     and SessionError (a seat's name) before anything runs. An interrupt or a failure ends the
     kernel, and the jobs and endpoints that were started.
     """
     parameters = {"target": target} | parameters
     for notebook in notebooks:
-        check_parameters(notebook, parameters)
+        check_parameters(notebook.name, parameters, parameters_of(notebook))
     if "seat" in parameters:
         check_names(target, parameters["seat"])
     out.mkdir(parents=True, exist_ok=True)

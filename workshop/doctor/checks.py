@@ -43,7 +43,6 @@ def all_checks(port: int) -> list[tuple[str, Callable[[], CheckResult]]]:
         ("cores", cores),
         ("AWS CLI", aws_cli),
         (f"port {port}", lambda: emulator_port(port)),
-        ("port 8888", lab_port),
     ]
 
 
@@ -207,9 +206,3 @@ def emulator_port(port: int) -> CheckResult:
     return warn(
         "another program uses it", "local-sagemaker start --port N with another N, or stop it"
     )
-
-
-def lab_port() -> CheckResult:
-    if local_sagemaker.is_free(8888):
-        return ok("free for JupyterLab")
-    return ok("in use; JupyterLab will take the next free one")

@@ -55,12 +55,5 @@ def reproduce(name: str, fixed: bool = False) -> Reproduction:
     print(f"About {failure.seconds} s, longer on a busy machine ...", flush=True)
     began = time.monotonic()
     result = failure.run(fixed)
-    return Reproduction(
-        failure,
-        fixed,
-        seconds=round(time.monotonic() - began, 1),
-        as_described=not result.impossible and result.failed != fixed,
-        line=result.line,
-        impossible=result.impossible,
-        log=result.log,
-    )
+    seconds = round(time.monotonic() - began, 1)
+    return Reproduction(**vars(result), failure=failure, fixed=fixed, seconds=seconds)

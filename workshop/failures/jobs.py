@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-from botocore.exceptions import ClientError
 
+from workshop.account import cleanup
+from workshop.account.resources import Account
 from workshop.failures.reproduction import CheckResult, Failure, first_line
 from workshop.jobs import vpc
 from workshop.jobs.follow import JobResult, watch
@@ -27,7 +28,6 @@ from workshop.paths import DEMOS, TRAIN
 
 NEEDS_A_PACKAGE = DEMOS / "breaking" / "needs_a_package"
 WAITING_SECONDS = 25  # the max_run of a job whose instances wait for each other
-ROLE = "arn:aws:iam::" + "0" * 12 + ":role/workshop-break"
 # A package of one line, so that the fixed form needs no package index.
 PACKAGE = "workshop_greeting"
 WHEEL = f"wheels/{PACKAGE}-1.0-py3-none-any.whl"
@@ -50,7 +50,7 @@ def on_emulator(
 
 
 class Scratch(Session):
-    """A seat of its own for one failure: its network, its bucket, its job. `close` deletes all.
+    """A seat of its own for one failure: its stacks, its job. `close` deletes all.
 
     Attributes besides a session's: network, as an estimator takes it.
     """
@@ -58,8 +58,6 @@ class Scratch(Session):
     def __init__(self) -> None:
         super().__init__("local", f"break{uuid.uuid4().hex[:8]}", boto3.Session())
         quiet()
-        self.outputs = {"BucketName": f"workshop-{self.seat}", "TrainingRoleArn": ROLE}
-        self.client("s3").create_bucket(Bucket=self.bucket)
         self.network: dict[str, Any] = vpc.network(self)
 
     def shut_members_out(self) -> None:
@@ -71,11 +69,9 @@ class Scratch(Session):
 
     def delete_s3_endpoint(self) -> None:
         """Delete the VPC's S3 endpoint."""
-        ec2, network = self.client("ec2"), self._vpc_id()
-        for endpoint in ec2.describe_vpc_endpoints()["VpcEndpoints"]:
-            # moto has no filter by VPC; one that was deleted is listed for a while
-            if endpoint["VpcId"] == network and endpoint["State"] != "deleted":
-                ec2.delete_vpc_endpoints(VpcEndpointIds=[endpoint["VpcEndpointId"]])
+        stack, kind = f"{self.job_prefix}network", "AWS::EC2::VPCEndpoint"
+        ids = [part["PhysicalResourceId"] for part in Account(self).stack_parts(stack, kind)]
+        self.client("ec2").delete_vpc_endpoints(VpcEndpointIds=ids)
 
     def run(self, script: Path, channels: dict[str, str] | None = None, **settings) -> JobResult:
         """Run a job in this network to its end. settings: an estimator's arguments."""
@@ -95,28 +91,7 @@ class Scratch(Session):
 
     def close(self) -> None:
         """Delete all of it, the job first; one that still runs is stopped."""
-        sagemaker, ec2 = map(self.client, ("sagemaker", "ec2"))
-        jobs = sagemaker.list_training_jobs(NameContains=self.job_prefix)["TrainingJobSummaries"]
-        for name in [job["TrainingJobName"] for job in jobs]:
-            with contextlib.suppress(ClientError):  # it has ended
-                sagemaker.stop_training_job(TrainingJobName=name)
-            watch(name, lambda _: None, self)
-            sagemaker.delete_training_job(TrainingJobName=name)
-        bucket = self.boto_session.resource("s3").Bucket(self.bucket)
-        bucket.objects.all().delete()
-        bucket.delete()
-        self.delete_s3_endpoint()
-        network = self._vpc_id()
-        for group in self.network["security_group_ids"]:
-            ec2.delete_security_group(GroupId=group)
-        for subnet in self.network["subnets"]:
-            ec2.delete_subnet(SubnetId=subnet)
-        ec2.delete_vpc(VpcId=network)
-
-    def _vpc_id(self) -> str:
-        subnets = self.network["subnets"]
-        (subnet,) = self.client("ec2").describe_subnets(SubnetIds=subnets)["Subnets"]
-        return subnet["VpcId"]
+        cleanup.clean(self, lambda _: None)
 
 
 def good_end(result: JobResult, pattern: str) -> CheckResult:

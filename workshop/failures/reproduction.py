@@ -14,7 +14,8 @@ class CheckResult:
 
     failed: whether the failure showed itself as described. line: the line of the log that shows
     it, or with the mistake fixed the one that shows the good end. impossible: why it could not
-    be tried on this machine. log: all lines of the ranks, where a lesson shows them.
+    be tried on this machine. log: all lines of the ranks, each after its rank in brackets, where a
+    lesson shows them.
     """
 
     failed: bool
@@ -49,22 +50,18 @@ class Failure:
     run: Callable[[bool], CheckResult]
 
 
-@dataclass(frozen=True, repr=False)
-class Reproduction:
-    """A failure that was reproduced, or tried with the mistake fixed.
-
-    line: of the log; with `fixed` that of the good end. seconds: how long it took. as_described:
-    the failure showed itself, or with `fixed` it did not. impossible: why it could not be tried.
-    log: all lines of the ranks, each after its rank in brackets; empty for failures of a job.
-    """
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Reproduction(CheckResult):
+    """A failure that was reproduced, or tried with the mistake fixed. seconds: it took so long."""
 
     failure: Failure
     fixed: bool
     seconds: float
-    as_described: bool
-    line: str
-    impossible: str
-    log: tuple[str, ...]
+
+    @property
+    def as_described(self) -> bool:
+        """Whether the failure showed itself, or with `fixed` did not."""
+        return not self.impossible and self.failed != self.fixed
 
     @property
     def verdict(self) -> str:

@@ -171,11 +171,6 @@ class JobResult:
         return self.description["ResourceConfig"]["InstanceCount"]
 
     @property
-    def instance_type(self) -> str:
-        """Of every instance, such as "ml.c5.xlarge"."""
-        return self.description["ResourceConfig"]["InstanceType"]
-
-    @property
     def phases(self) -> dict[str, float]:
         """Phase -> seconds, in order. Repeated phases are summed."""
         phases: dict[str, float] = {}

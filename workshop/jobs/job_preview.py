@@ -33,7 +33,6 @@ NO_NETWORK = {"subnets": ["subnet-" + "0" * 17], "security_group_ids": ["sg-" + 
 ALLOWED = {("s3", "PutObject"), ("sagemaker", "CreateTrainingJob")}
 
 
-PY_VERSION = "py310"  # of every image that the lessons name
 ARGUMENTS = (  # of an estimator, by the names that a LessonJob has for them, too
     "instance_count",
     "instance_type",
@@ -131,13 +130,13 @@ def estimator(job: LessonJob, session: Session, network: dict[str, list[str]]):
     from sagemaker.tensorflow import TensorFlow
 
     framework = {"tensorflow": TensorFlow, "pytorch": PyTorch}[job.framework]
-    version = {"framework_version": job.version, "py_version": PY_VERSION}
+    version = {"framework_version": job.version, "py_version": job.py_version}
     if job.names_image:
         uri = image_uris.retrieve(
             job.framework,
             session.boto_session.region_name,
             version=job.version,
-            py_version=PY_VERSION,
+            py_version=job.py_version,
             instance_type=job.instance_type,
             image_scope="training",
         )

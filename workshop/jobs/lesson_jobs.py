@@ -13,8 +13,9 @@ requests that an executed lesson sends with this list
 from __future__ import annotations
 
 import ast
+import contextlib
+import json
 import math
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +34,6 @@ TENSORFLOW: Settings = {"framework": "tensorflow", "version": "2.12.0"}
 PYTORCH: Settings = {"framework": "pytorch", "version": "2.2.0"}
 UNASKED = "-x OMPI_MCA_btl_tcp_eager_limit=4000000"  # large messages go without asking first
 KINDS = {str: "a text", bool: "true or false", list: "a list", dict: "a mapping"}
-PARAMETERS_CELL = re.compile(r'^# %% tags=\["parameters"\]\n(.*?)(?=^# %%|\Z)', re.M | re.S)
 
 
 def _channels(dataset: str) -> dict[str, dict[str, str]]:
@@ -44,7 +44,11 @@ DIGITS = _channels("digits")
 
 
 class UnknownLesson(ValueError):
-    """No such lesson, parameter or kind of value; the message names what there is."""
+    """There is no such lesson; the message names what there is."""
+
+
+class WrongParameter(UnknownLesson):
+    """No such parameter, or no such kind of value; the message names what is expected."""
 
 
 @dataclass
@@ -52,11 +56,11 @@ class LessonJob:
     """A job of a lesson.
 
     name: for display. script: of scripts/train, or "demos/NAME.py". framework: "tensorflow" or
-    "pytorch", of this version. max_run: seconds after which SageMaker ends it. label: what the
-    lesson gives to session.job_settings, with `spot`; the name if empty. channels: name -> folder
-    below data/ in the seat's bucket, and what TrainingInput takes. in_vpc: the estimator gets
-    subnets and security_group_ids, too. names_image: it gets the image_uri of the version in place
-    of the version. The others are the estimator's arguments of these names.
+    "pytorch", of this version, for this py_version. max_run: seconds after which SageMaker ends it.
+    label: what the lesson gives to session.job_settings, with `spot`; the name if empty. channels:
+    name -> folder below data/ in the seat's bucket, and what TrainingInput takes. in_vpc: the
+    estimator gets subnets and security_group_ids, too. names_image: it gets the image_uri of the
+    version in place of the version. The others are the estimator's arguments of these names.
     """
 
     name: str
@@ -75,6 +79,7 @@ class LessonJob:
     spot: bool = False
     in_vpc: bool = False
     names_image: bool = False
+    py_version: str = "py310"
 
 
 def lesson_jobs(lesson: str, values: Mapping[str, Any] | None = None) -> list[LessonJob]:
@@ -83,23 +88,32 @@ def lesson_jobs(lesson: str, values: Mapping[str, Any] | None = None) -> list[Le
     Each has the lesson's own max_run, if it has that parameter.
 
     lesson: its number, "5" or "05". values: of parameters, in place of the lesson's own.
-    Raises UnknownLesson for a lesson or a parameter that is not there, and a value of another type.
+    Raises UnknownLesson; WrongParameter as `check_parameters` does.
     """
     lesson, values = lesson.zfill(2), values or {}
     parameters = lesson_parameters(lesson)
-    if unknown := sorted(set(values) - set(parameters)):
-        raise UnknownLesson(
-            f"Lesson {lesson} has no parameter {', '.join(unknown)}. It has: "
-            f"{', '.join(sorted(parameters))}."
-        )
-    for name, value in values.items():
-        if expected := expected_kind(value, parameters[name]):
-            raise UnknownLesson(f"Lesson {lesson}: {name} is {value!r}; expected {expected}.")
+    check_parameters(f"Lesson {lesson}", values, parameters)
     parameters |= values
     jobs = list(JOBS[lesson](SimpleNamespace(**parameters))) if lesson in JOBS else []
     for job in jobs:
         job.max_run = parameters.get("max_run", MAX_RUN_SECONDS)
     return jobs
+
+
+def check_parameters(where: str, values: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    """Check names and values against those of a notebook's parameters cell.
+
+    Raises WrongParameter for a name that it does not set, a value of another type than the cell's
+    own, a number that is not a number, and one below 0. where: begins the message.
+    """
+    if unknown := sorted(set(values) - set(known)):
+        raise WrongParameter(
+            f"{where} has no parameter {', '.join(unknown)}. It has: "
+            f"{', '.join(sorted(known)) or 'none'}."
+        )
+    for name, value in values.items():
+        if expected := expected_kind(value, known[name]):
+            raise WrongParameter(f"{where}: {name} is {value!r}; expected {expected}.")
 
 
 def expected_kind(value: object, default: object) -> str | None:
@@ -115,19 +129,26 @@ def expected_kind(value: object, default: object) -> str | None:
 
 
 def lesson_parameters(lesson: str) -> dict[str, Any]:
-    """The parameters of a lesson and their values, as its parameters cell has them."""
-    source = next(NOTEBOOKS.glob(f"{Path(lesson).name}_*.py"), None)
-    if source is None:
-        known = sorted(path.name[:2] for path in NOTEBOOKS.glob("[0-9][0-9]_*.py"))
+    """The parameters of a lesson and their values. Raises UnknownLesson."""
+    notebook = next(NOTEBOOKS.glob(f"{Path(lesson).name}_*.ipynb"), None)
+    if notebook is None:
+        known = sorted(path.name[:2] for path in NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
         raise UnknownLesson(f"No lesson {lesson}. There are: {', '.join(known)}.")
-    cell = PARAMETERS_CELL.search(source.read_text(encoding="utf-8"))
-    return {
-        target.id: ast.literal_eval(statement.value)
-        for statement in ast.parse(cell[1] if cell else "").body
-        if isinstance(statement, ast.Assign)
-        for target in statement.targets
-        if isinstance(target, ast.Name)
-    }
+    return parameters_of(notebook)
+
+
+def parameters_of(notebook: Path) -> dict[str, Any]:
+    """What a notebook's parameters cell sets; None where that is an expression."""
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    tagged = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
+    parameters: dict[str, Any] = {}
+    for statement in ast.parse("".join(tagged[0]["source"]) if tagged else "").body:
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            name = statement.targets[0].id
+            parameters[name] = None
+            with contextlib.suppress(ValueError):
+                parameters[name] = ast.literal_eval(statement.value)
+    return parameters
 
 
 def _mpi(processes: int, **options) -> Settings:
@@ -214,7 +235,7 @@ def _lesson_04(lesson) -> Iterator[LessonJob]:
 
 
 def _lesson_05(lesson) -> Iterator[LessonJob]:
-    """The lesson starts the first four, which measure, in random order."""
+    """The lesson starts the first five, which measure, in random order."""
     common = TENSORFLOW | {"instance_type": lesson.instance_type, "label": "horovod"}
     large = "digits-28" if lesson.dataset == "digits" else lesson.dataset
     measured: Settings = common | {
@@ -245,9 +266,9 @@ def _lesson_05(lesson) -> Iterator[LessonJob]:
     yield horovod(f"measure 1 x {n}", demo, 1, n, **measured)
     yield horovod(f"measure {n} x 1", demo, n, 1, **measured)
     yield horovod(f"measure {n} x 1 again", demo, n, 1, **measured)
+    yield horovod(f"measure {n} x {m}", demo, n, m, **measured)
     yield horovod(f"measure {n} x {m} in a VPC", demo, n, m, in_vpc=True, **measured)
     yield horovod(f"{n} x {m}", script, n, m, **training)
-    yield horovod(f"{n} x 1 in a VPC", script, n, 1, in_vpc=True, **training)
     multi_worker = {"multi_worker_mirrored_strategy": {"enabled": True}}
     name = f"{n} x 1 MultiWorker"
     yield LessonJob(name, "train_tf_mirrored.py", n, distribution=multi_worker, **training)
@@ -383,6 +404,32 @@ def _lesson_10(lesson) -> Iterator[LessonJob]:
     }
     yield LessonJob("undisturbed", "train_torch.py", 1, label="alone", **common)
     yield LessonJob("interrupted", "train_torch.py", 1, label="spot", spot=True, **common)
+    elastic: Settings = {
+        "dependencies": [str(TRAIN / "train_torch_ddp.py")],
+        "hyperparameters": {
+            "ranks": ",".join(map(str, lesson.elastic_ranks)),
+            "steps": lesson.elastic_steps,
+        },
+    }
+    yield LessonJob("elastic", "demos/change_world_size.py", 1, **common | elastic)
+
+
+def _lesson_11(lesson) -> Iterator[LessonJob]:
+    settings = PYTORCH | {"version": "2.8.0", "py_version": "py312"}  # fully_shard needs 2.6
+    yield LessonJob(
+        "sharding",
+        "demos/measure_sharding.py",
+        2,
+        lesson.instance_type,
+        hyperparameters={
+            "ways": "ddp,zero1,zero2,zero3,hsdp",
+            "width": lesson.width,
+            "rounds": lesson.rounds,
+        },
+        **_mpi(lesson.processes_per_host),
+        **_links(lesson.link),
+        **settings,
+    )
 
 
 def _lesson_99(lesson) -> Iterator[LessonJob]:
@@ -402,5 +449,6 @@ JOBS = {  # lesson -> its jobs, from its parameters
     "08": _lesson_08,
     "09": _lesson_09,
     "10": _lesson_10,
+    "11": _lesson_11,
     "99": _lesson_99,
 }

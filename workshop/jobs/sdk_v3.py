@@ -26,6 +26,7 @@ LINE_LENGTH = 100
 SUMMARY = "<details><summary>With version 3 of the SDK</summary>"
 SET_UP = "The code for version 3 in all lessons uses what [recipes.py](sdk_v3/recipes.py) defines"
 
+TORCH_2_8 = PYTORCH | {"version": "2.8.0", "py_version": "py312"}
 TF_2_14 = TENSORFLOW | {"version": "2.14.1"}
 GPUS: dict[str, Any] = {"instance_type": "ml.g5.12xlarge"}
 TORCHRUN = {"distribution": {"torch_distributed": {"enabled": True}}}
@@ -36,7 +37,7 @@ LARGE = {"channels": 256, "blocks": 12, "learning-rate": 0.01}
 WAYS = {  # notebooks/reference.py: way -> script, instances, what else differs
     "one_process": ("train_torch.py", 1, PYTORCH),
     "ddp": ("train_torch_ddp.py", 2, PYTORCH | TORCHRUN | {"names_image": True}),
-    "fsdp": ("train_torch_fsdp.py", 2, PYTORCH | TORCHRUN | GPUS | {"version": "2.8.0"}),
+    "fsdp": ("train_torch_fsdp.py", 2, TORCH_2_8 | TORCHRUN | GPUS),
     "horovod": ("train_tf_horovod.py", 2, TENSORFLOW | MPIRUN),
     "multiworker": ("train_tf_mirrored.py", 2, TF_2_14 | WORKERS),
     "parameter_server": ("train_tf_ps.py", 3, TF_2_14 | SERVERS),

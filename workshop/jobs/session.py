@@ -25,7 +25,6 @@ from workshop.paths import DATA, TRAIN
 
 TARGETS = ("local", "aws")
 WAIT_FACTOR = 2  # a spot job may wait as long as it may run
-WARM_POOLS = "https://docs.aws.amazon.com/sagemaker/latest/dg/train-warm-pools.html"
 
 # What the scripts print in their JSON lines, for SageMaker to read from the log.
 METRICS = [
@@ -36,10 +35,6 @@ METRICS = [
 
 class SessionError(Exception):
     """The session cannot be opened; the message gives the reason and the remedy."""
-
-
-class WrongSettings(ValueError):
-    """Conflicting settings of a job; the message gives the reason and the remedy."""
 
 
 def session(target: str = "local", seat: str = "me") -> Session:
@@ -137,7 +132,7 @@ class Session:
         return {name: f"{address}/{name}" for name in ("training", "test")}
 
     def job_settings(
-        self, name: str, spot: bool = False, keep_alive: int = 0, source_dir: Path = TRAIN
+        self, name: str, spot: bool = False, source_dir: Path = TRAIN
     ) -> dict[str, Any]:
         """The estimator arguments that all jobs of this seat share.
 
@@ -145,18 +140,10 @@ class Session:
             name: a short word for the job; the SDK adds the time to it.
             spot: take instances that AWS has to spare, for less; AWS may take them away at any
                 time. The job's checkpoints get a place of their own in S3, and it resumes there.
-            keep_alive: seconds that the instances stay yours after the job, as a warm pool for
-                the next one. They are billed. 0: none.
             source_dir: the folder that is packed for the instances, and has the entry_point.
-
-        Raises:
-            WrongSettings: spot and keep_alive together, or a keep_alive that SageMaker refuses.
         """
         jobs = f"s3://{self.bucket}/jobs"
-        self._check_keep_alive(keep_alive, spot)
         settings: dict[str, Any] = {}
-        if keep_alive:
-            settings["keep_alive_period_in_seconds"] = keep_alive
         if spot:
             unique = f"{datetime.now(UTC):%Y-%m-%d-%H-%M-%S}-{uuid4().hex[:8]}"
             settings["use_spot_instances"] = True
@@ -178,20 +165,6 @@ class Session:
             "tags": tags(self.seat),
             **settings,
         }
-
-    def _check_keep_alive(self, seconds: int, spot: bool) -> None:
-        if spot and seconds:
-            raise WrongSettings(
-                "spot and keep_alive do not go together: a warm pool cannot be made of spot "
-                f"instances ({WARM_POOLS}). Choose one: spot is cheaper, keep_alive starts the "
-                "next job sooner."
-            )
-        model = self.client("sagemaker").meta.service_model
-        maximum = model.shape_for("KeepAlivePeriodInSeconds").metadata["max"]
-        if isinstance(seconds, bool) or not 0 <= seconds <= maximum:
-            raise WrongSettings(
-                f"keep_alive is {seconds!r}; it must be seconds from 0 (none) to {maximum}."
-            )
 
     @property
     def job_prefix(self) -> str:

@@ -82,9 +82,9 @@ def horovod_script(script: str, session: HasTarget | None = None) -> ScriptChoic
     status = horovod_status()
     on_aws = session is not None and session.target == "aws"
     if on_aws or status.available:
-        whose = "in the container image" if on_aws else str(status)
+        which = "the container image's Horovod" if on_aws else str(status)
         options = YIELD if session else ""
-        return ScriptChoice(script, "tensorflow", f"The ranks use Horovod: {whose}.", options)
+        return ScriptChoice(script, "tensorflow", f"The ranks use {which}.", options)
     instead = INSTEAD[script]
     explanation = (
         f"Horovod is missing here. {status}.\n"

@@ -65,10 +65,13 @@ def without(script: str, *left_out: int) -> Iterator[Path]:
 
 
 def diff(script: str, *shown: int) -> str:
-    """What these steps add to the script, in unified form; the steps before them are there."""
+    """What these steps add to the script, in unified form; the steps before them are there.
+
+    Where several are shown, each line that they add ends in its step's number: # (2).
+    """
     later = {step for step in numbers(script) if step > max(shown)}
     old = body(text_without(script, later | set(shown), marks=False))
-    new = body(text_without(script, later, marks=False))
+    new = [_numbered(line, shown) for line in body(text_without(script, later))]
     lines = list(difflib.unified_diff(old, new, n=1, lineterm=""))[2:]  # without file names
     return "\n".join("⋯" if line.startswith("@@") else line for line in lines)
 
@@ -76,6 +79,15 @@ def diff(script: str, *shown: int) -> str:
 def show_step(script: str, *shown: int):
     """A notebook's view of `diff`: lines with + belong to these steps, the others are around."""
     return in_markdown("diff", diff(script, *shown))
+
+
+def _numbered(line: str, shown: tuple[int, ...]) -> str:
+    """Without the mark of its step; with the step's number if it is one of several."""
+    mark = MARK.search(line)
+    if mark is None:
+        return line
+    number = f"  # ({mark[1]})" if len(shown) > 1 and int(mark[1]) in shown else ""
+    return MARK.sub("", line) + number
 
 
 def _lines(script: str) -> list[str]:

@@ -14,13 +14,15 @@ messages share the instance's one link to the network:
     estimated_seconds("hierarchical", 1_000_000, instances=2, ranks_per_instance=4, links=tiers)
     bound("hierarchical", 1_000_000, instances=2, ranks_per_instance=4, bits_per_second=200e6)
 
-What it knows: messages and how they share links, the time of adding, and, where all instances live
-on one machine, what all messages together cost its cores. It knows nothing of Python, nor of a wait
-for a core that another program has. held_out.py tests it where it was not fitted.
+What it knows: messages and how they share links, and the time of adding. It knows nothing of
+Python, nor of a wait for a core; so it is a model of links that are slower than the machine.
+held_out.py tests it where it was not fitted.
 
 A message is timed as a step of a ring, which begins all receives of a phase before its first send.
 If each receive began just before its send, gloo's sender would wait for the receiver's word that it
-is ready, and that word waits behind the bytes that travel the same way.
+is ready, and that word waits behind the bytes that travel the same way. The sizes to fit are those
+of an all-reduce's chunks, 100 kB and more: a message of 8 bytes finds both processes asleep, and
+waking them takes longer than anything in the middle of an all-reduce.
 """
 
 from __future__ import annotations
@@ -100,14 +102,12 @@ class HierarchicalLinks:
 
     intra_node: shared by the messages of one instance. inter_node: an instance's one link to the
     network, shared by the messages that leave it; and by those that enter it, apart from the
-    first. None: not known, because nothing was measured there. machine: by tier, what all
-    messages of all instances share where they live on one machine's cores. adding: seconds per
-    byte that a rank adds.
+    first. None: not known, because nothing was measured there. adding: seconds per byte that a
+    rank adds.
     """
 
     intra_node: SharedLinks | None
     inter_node: SharedLinks | None
-    machine: Mapping[str, SharedLinks | None] | None = None
     adding: float = 0.0
 
     def seconds(self, messages: list[Message], placement: Placement) -> float:
@@ -120,14 +120,10 @@ class HierarchicalLinks:
         seconds += [
             _tier_seconds(self.inter_node, group, "between instances") for group in crossing
         ]
-        if self.machine and messages:
-            seconds.append(_machine_seconds(self.machine, messages, placement))
         return max(seconds, default=0.0)
 
     @classmethod
-    def from_measurements(
-        cls, records: Iterable[Mapping], unlimited: Iterable[Mapping] = ()
-    ) -> HierarchicalLinks:
+    def from_measurements(cls, records: Iterable[Mapping]) -> HierarchicalLinks:
         """The tiers from the "link" records that scripts/demos/measure_all_reduce.py printed.
 
         records: such as a JobResult's `events`; those of other kinds are passed over. Each has
@@ -136,24 +132,15 @@ class HierarchicalLinks:
         fitted to the least of them, because other programs can only add time. An "add" record
         gives the time of adding.
 
-        unlimited: the records of the same machine with unlimited links, "placement" among them:
-        what all messages together cost its cores. Leave it out where instances are machines.
-
         Raises ValueError if there is no such record, or fewer than three sizes.
         """
-        records, unlimited = list(records), list(unlimited)
-        measured, on_machine = _least(records), _least(unlimited)
+        records = list(records)
+        measured = _least(records)
         if not any(measured.values()):
             raise ValueError(
                 'There is no record {"event": "link", ...}: run measure_all_reduce.py of '
                 "scripts/demos."
             )
-        instances = [record["instances"] for record in unlimited if "instances" in record]
-        machine = {
-            tier: _shared(tier, by_pairs, instances[0])
-            for tier, by_pairs in on_machine.items()
-            if by_pairs
-        }
         added = [
             min(record["seconds"]) / record["bytes"]
             for record in records
@@ -161,7 +148,6 @@ class HierarchicalLinks:
         ]
         return cls(
             **{tier: _shared(tier, by_pairs) for tier, by_pairs in measured.items()},
-            machine=machine or None,
             adding=added[0] if added else 0.0,
         )
 
@@ -199,29 +185,12 @@ def _tier_seconds(links: SharedLinks | None, messages: list[Message], name: str)
     return links.seconds(mean, len(messages))
 
 
-def _machine_seconds(
-    machine: Mapping[str, SharedLinks | None], messages: list[Message], placement: Placement
-) -> float:
-    """What a step costs the cores of one machine: each message as if all were of its tier."""
-    groups: dict[str, list[Message]] = {"intra_node": [], "inter_node": []}
-    for message in messages:
-        groups["inter_node" if placement.crosses(message) else "intra_node"].append(message)
-    seconds = 0.0
-    for tier, group in groups.items():
-        if group and (links := machine.get(tier)):
-            mean = sum(message.n_bytes for message in group) / len(group)
-            seconds += len(group) / len(messages) * links.seconds(mean, len(messages))
-    return seconds
-
-
-def _shared(
-    tier: str, by_pairs: dict[int, dict[int, float]], instances: int = 1
-) -> SharedLinks | None:
+def _shared(tier: str, by_pairs: dict[int, dict[int, float]]) -> SharedLinks | None:
     if not by_pairs:
         return None
     # A pair of ranks inside an instance passes two messages, one each way.
     least = 2 if tier == "intra_node" else 1
-    by_count = {instances * max(pairs, least): by_bytes for pairs, by_bytes in by_pairs.items()}
+    by_count = {max(pairs, least): by_bytes for pairs, by_bytes in by_pairs.items()}
     fewest, most = min(by_count), max(by_count)
     alone, busy = (_link(tier, count, by_count[count]) for count in (fewest, most))
     return SharedLinks(alone, busy, at_once=most, fewest=fewest)

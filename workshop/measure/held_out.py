@@ -8,9 +8,7 @@ A job is what `python -m tools.bench links` records of one run of measure_all_re
 
     {"mbit": 200, "latency_ms": 0, "instances": 2, "ranks_per_instance": 4, "events": [...]}
 
-mbit: None for unlimited links. The first job gives alpha, beta and the time of adding. The first
-one with unlimited links gives what messages cost the machine's cores. All others give only what is
-predicted.
+The first job gives alpha, beta and the time of adding; all others give only what is predicted.
 """
 
 from __future__ import annotations
@@ -50,21 +48,12 @@ class Summary:
         )
 
 
-def links_of(
-    jobs: Sequence[Mapping], mbit: float | None, latency_ms: float = 0.0
-) -> HierarchicalLinks:
+def links_of(first: Mapping, mbit: float, latency_ms: float = 0.0) -> HierarchicalLinks:
     """The links as the first job measured them, at another bandwidth and with a longer way.
 
     A latency is added to the alpha of each message between instances.
-    Raises ValueError where the rate is unlimited and no such job is there.
     """
-    first, unlimited = jobs[0], next((job for job in jobs if job["mbit"] is None), None)
-    on_machine = unlimited["events"] if unlimited else ()
-    if mbit is None:
-        if unlimited is None:
-            raise ValueError("No job with unlimited links is there to predict one from.")
-        return HierarchicalLinks.from_measurements(on_machine, on_machine)
-    tiers = HierarchicalLinks.from_measurements(first["events"], on_machine)
+    tiers = HierarchicalLinks.from_measurements(first["events"])
     tiers = at_bandwidth(tiers, 1e6 * mbit, 1e6 * first["mbit"])
     links = tiers.inter_node
     if not latency_ms or links is None:
@@ -85,7 +74,7 @@ def all_reduces(jobs: Sequence[Mapping]) -> pd.DataFrame:
     rows = []
     for job in jobs:
         where = {name: job[name] for name in ("instances", "ranks_per_instance")}
-        tiers = links_of(jobs, job["mbit"], job["latency_ms"])
+        tiers = links_of(jobs[0], job["mbit"], job["latency_ms"])
         fitted = {e["bytes"] for e in jobs[0]["events"] if e["event"] == "link"}
         for event in job["events"]:
             if event["event"] != "all_reduce" or event["algorithm"].endswith(" again"):
@@ -112,7 +101,7 @@ def steps(jobs: Sequence[Mapping], alone: Sequence[Mapping], cores: float) -> pd
     rows = []
     for job in jobs:
         where = {name: job[name] for name in ("instances", "ranks_per_instance")}
-        tiers = links_of(jobs, job["mbit"], job["latency_ms"])
+        tiers = links_of(jobs[0], job["mbit"], job["latency_ms"])
         for event in job["events"]:
             if event["event"] != "steps":
                 continue
@@ -149,10 +138,10 @@ def summary(points: pd.DataFrame, limit: float = 0.12) -> Summary:
 
 def name_of(point: Mapping) -> str:
     """A point in words: "ring, 1 MB, 2 x 4 ranks, 200 Mbit/s"."""
-    rate = "no limit" if pd.isna(point["mbit"]) else f"{point['mbit']:g} Mbit/s"
     late = f", {point['latency_ms']:g} ms" if point["latency_ms"] else ""
     layout = f"{point['instances']} x {point['ranks_per_instance']} ranks"
-    return f"{point['algorithm']}, {point['bytes'] / 1e6:.2g} MB, {layout}, {rate}{late}"
+    size, rate = f"{point['bytes'] / 1e6:.2g} MB", f"{point['mbit']:g} Mbit/s"
+    return f"{point['algorithm']}, {size}, {layout}, {rate}{late}"
 
 
 def wrong_winners(points: pd.DataFrame, tie: float = 1.05) -> pd.DataFrame:
@@ -162,7 +151,7 @@ def wrong_winners(points: pd.DataFrame, tie: float = 1.05) -> pd.DataFrame:
     measured (names), and slower: how many times as long the predicted one took, measured.
     """
     rows = []
-    for _, group in points.reset_index(drop=True).groupby(list(PLACE), dropna=False):
+    for _, group in points.reset_index(drop=True).groupby(list(PLACE)):
         chosen = group.loc[group["predicted"].idxmin()]
         fastest = group.loc[group["measured"].idxmin()]
         if chosen["measured"] < tie * fastest["measured"]:

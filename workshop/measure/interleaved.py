@@ -58,6 +58,16 @@ def ratios(measured: pd.DataFrame, base: str) -> pd.DataFrame:
     return measured[others].rdiv(measured[base], axis=0)
 
 
+def band(noise: pd.Series) -> tuple[float, float]:
+    """The noise floor: the lowest and the highest ratio that two identical configurations show.
+
+    noise: the ratio of the two, round by round. Which of them is divided by the other is chance,
+    so a ratio of 1.25 counts as one of 0.8, too: the band reaches as far down as up.
+    """
+    reach = float(max(noise.max(), 1 / noise.min()))
+    return 1 / reach, reach
+
+
 def verdict(by_round: pd.Series, noise: pd.Series) -> str:
     """ "faster" or "slower", or "no difference shown" where noise may be the reason.
 
@@ -65,7 +75,7 @@ def verdict(by_round: pd.Series, noise: pd.Series) -> str:
         by_round: how many times as fast, round by round.
         noise: the same of two identical configurations (A/A).
 
-    A difference is shown if its median lies outside the range of `noise`, and if so many rounds
+    A difference is shown if its median lies outside the band of `noise`, and if so many rounds
     being on one side of 1 would happen by chance in at most 7 of 100 cases (a sign test, two-sided:
     5 of 5, 6 of 6, 7 of 8 ...). So fewer than 5 rounds show nothing.
     """
@@ -74,6 +84,7 @@ def verdict(by_round: pd.Series, noise: pd.Series) -> str:
     most = max(above, rounds - above)
     chance = 2 * sum(math.comb(rounds, count) for count in range(most, rounds + 1)) / 2**rounds
     median = by_round.median()
-    if chance > 0.07 or noise.min() <= median <= noise.max():
+    low, high = band(noise)
+    if chance > 0.07 or low <= median <= high:
         return "no difference shown"
     return "faster" if median > 1 else "slower"

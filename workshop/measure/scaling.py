@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from workshop.measure import interleaved
+
 BACKWARD = 2 / 3  # of a step's computing: it has about twice the operations of forward
 PARTS = ("compute", "wait", "exposed communication")
 
@@ -36,8 +38,9 @@ class Estimate:
 
     @property
     def text(self) -> str:
-        """With two significant digits: "1.8 (1.7 to 1.9)"."""
-        return f"{self.median:.2g} ({self.low:.2g} to {self.high:.2g})"
+        """With two significant digits: "0.93 (0.90 to 1.0)"."""
+        median, low, high = (f"{x:#.2g}".rstrip(".") for x in (self.median, self.low, self.high))
+        return f"{median} ({low} to {high})"
 
 
 @dataclass(frozen=True)
@@ -46,9 +49,9 @@ class Scaling:
 
     rounds: a row for each round, in seconds per step. alone: one process. compute: the mean of the
     ranks, nothing exchanged. wait: until the slowest rank has computed, the mean of the ranks.
-    exposed: what a step takes beyond compute and wait, because gradients travel; in a round in
-    which the step happened to be faster it is below 0. step, and again: the whole step, measured
-    twice. exchange: an all-reduce of as many bytes, alone.
+    exposed: what a step takes beyond compute and wait: what the library couldn't hide of the
+    exchange, and its own work; in a round in which the step happened to be faster it is below 0.
+    step, and again: the whole step, measured twice. exchange: an all-reduce of as many bytes.
     """
 
     library: str
@@ -103,8 +106,9 @@ class Scaling:
 
     @property
     def noise(self) -> Estimate:
-        """A/A: step / again. Both are the same, so what differs is noise."""
-        return Estimate.from_rounds(self.rounds["step"] / self.rounds["again"])
+        """A/A: step / again. Both are the same, so what differs is noise: its median and band."""
+        ratio = self.rounds["step"] / self.rounds["again"]
+        return Estimate(float(ratio.median()), *interleaved.band(ratio))
 
     @property
     def parts(self) -> pd.Series:
@@ -143,10 +147,11 @@ def table(scalings: Mapping[str, Scaling]) -> pd.DataFrame:
         name: {
             "ranks": scaling.world_size,
             **{f"{part}, ms": round(value, 1) for part, value in scaling.parts.items()},
+            "exchange alone, ms": round(1000 * scaling.rounds["exchange"].median(), 1),
             "speed-up": scaling.speed_up.text,
-            "ceiling": f"{scaling.ceiling.median:.2g}",
+            "ceiling": scaling.ceiling.text,
             "share of the ceiling": scaling.share.text,
-            "r": f"{scaling.r.median:.2g}",
+            "r": scaling.r.text,
             "noise (A/A)": scaling.noise.text,
         }
         for name, scaling in scalings.items()

@@ -2,7 +2,7 @@
 
 `canvas` gives axes of that look, to draw on with plain matplotlib. `bar_chart`,
 `grouped_bar_chart` and `lines` are what most lessons need, and `gantt` draws bars in time;
-`step_bars` and `scaling_map` are the two pictures that run through the lessons; `images` shows
+`stacked_bars` and `scaling_map` are the two pictures that run through the lessons; `images` shows
 small pictures; `ring_steps` is lesson 02's, and `interactive.ring` the same with a slider.
 `show_figure(figure, alt)` shows any other figure.
 
@@ -15,7 +15,7 @@ from workshop.plots.figures import bar_chart, grouped_bar_chart, lines
 from workshop.plots.gantt import gantt
 from workshop.plots.look import COLOURS, canvas, images, show_figure
 from workshop.plots.ring import ring_steps
-from workshop.plots.scaling import scaling_map, step_bars
+from workshop.plots.scaling import scaling_map, stacked_bars
 
 __all__ = [
     "COLOURS",
@@ -29,5 +29,5 @@ __all__ = [
     "ring_steps",
     "scaling_map",
     "show_figure",
-    "step_bars",
+    "stacked_bars",
 ]

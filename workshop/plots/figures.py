@@ -35,7 +35,7 @@ def _look(source: str, colour: str, hatch: str = "") -> dict[str, Any]:
     raise ValueError(f"source is {source!r}; expected one of {', '.join(SOURCES)}.")
 
 
-def _titled(title: str, source: str) -> str:
+def titled(title: str, source: str) -> str:
     """A title that says where the numbers are from, unless they are of this run."""
     names = {"recorded": "recorded elsewhere"}
     return title if source == "measured" else f"{title} ({names.get(source, source)})"
@@ -60,7 +60,7 @@ def bar_chart(
         bounds: a black line across each bar, in the unit of `values`; its name is explained.
         source: one of SOURCES; the bars' look and the title say which.
     """
-    title, names = _titled(title, source), list(map(str, values.index))
+    title, names = titled(title, source), list(map(str, values.index))
     labels = [texts.format(value) for value in values]
     alt = f"{title} ({x}). Bars: {_pairs(names, labels)}."
     ends = np.array(values if spread is None else spread["highest"])
@@ -95,7 +95,7 @@ def grouped_bar_chart(
     bounds: a black line across each bar, of the table's shape and unit; explained as "computed".
     The rest is as for `bar_chart`.
     """
-    title, height = _titled(title, source), 0.8 / len(table.columns)
+    title, height = titled(title, source), 0.8 / len(table.columns)
     alt = f"{title} ({x}). {_in_words(table)}"
     if bounds is not None:
         alt += f" computed: {_in_words(bounds)}"

@@ -101,10 +101,10 @@ def vpc(network: Mapping[str, str], instances: int = 2) -> None:
         f"{network['subnet']} of zone {network['zone']}, in the VPC {network['vpc']}, inside the "
         f"security group {network['group']}, whose members reach each other. Ways out: {ways}."
     )
-    with canvas("A job in your VPC", "", size=(9, 4.6), alt=alt) as axes:
+    with canvas("A job in your VPC", "", size=(7.5, 4.6), alt=alt) as axes:
         _box(axes, (0, 0), (2.7, 5.2), "SageMaker's own account", "grey")
         _box(axes, (3.1, 0), (5.0, 5.2), f"your VPC\n{network['vpc']}", COLOURS[2])
-        zone = f"subnet {network['subnet']}\nin the zone {network['zone']}"
+        zone = f"in the zone {network['zone']}, subnet\n{network['subnet']}"
         _box(axes, (3.3, 0.2), (3.0, 3.95), zone, COLOURS[0])
         group = f"security group\n{network['group']}"
         _box(axes, (3.45, 0.35), (2.7, 2.9), group, COLOURS[3], "--")
@@ -117,26 +117,26 @@ def vpc(network: Mapping[str, str], instances: int = 2) -> None:
             _way(axes, (4.65, heights[0]), (4.65, heights[-1] + 0.75), COLOURS[3], "<|-|>", 3)
             axes.text(4.8, heights[-1] + 0.98, "gradients", fontsize=8, va="center")
         ends = {
-            "S3 gateway endpoint\n(free)": ("S3: your bucket", "-", 3.2),
-            "interface endpoints\n(off: paid by the hour)": ("other AWS services", "--", 1.8),
-            "NAT gateway\n(off: paid by the hour)": ("the internet", "--", 0.4),
+            "S3 gateway\nendpoint\n(free)": ("S3: your\nbucket", "-", 3.2),
+            "interface\nendpoints\n(off: by the hour)": ("other AWS\nservices", "--", 1.8),
+            "NAT gateway\n(off: by the hour)": ("the internet", "--", 0.4),
         }
         for name, (outside, line, y) in ends.items():
             look = COLOURS[2] if line == "-" else "grey"
-            _box(axes, (6.55, y), (1.4, 0.95), name, look, line, 7)
-            _box(axes, (8.6, y), (1.6, 0.95), outside, look, line, 7)
-            _way(axes, (6.3, 2.2), (6.55, y + 0.45), look, line=line)
+            _box(axes, (6.45, y), (1.5, 0.95), name, look, line)
+            _box(axes, (8.6, y), (1.6, 0.95), outside, look, line)
+            _way(axes, (6.3, 2.2), (6.45, y + 0.45), look, line=line)
             _way(axes, (7.95, y + 0.45), (8.6, y + 0.45), look, line=line)
         axes.set(xlim=(-0.1, 10.3), ylim=(-0.1, 5.35))
         axes.set_axis_off()
 
 
-def _box(axes: Axes, corner, size, text: str, colour, line: str = "-", small: float = 8) -> None:
+def _box(axes: Axes, corner, size, text: str, colour, line: str = "-") -> None:
     look: dict[str, Any] = {"fill": False, "edgecolor": colour, "linestyle": line, "linewidth": 1.6}
     axes.add_patch(Rectangle(corner, *size, **look))
     inside = size[1] < 1.2  # a small box has its text in the middle
     at = corner[1] + (size[1] / 2 if inside else size[1] - 0.1)
-    style: dict[str, Any] = {"ha": "center", "va": "center" if inside else "top", "fontsize": small}
+    style: dict[str, Any] = {"ha": "center", "va": "center" if inside else "top", "fontsize": 8}
     axes.text(corner[0] + size[0] / 2, at, text, **style)
 
 

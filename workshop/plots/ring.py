@@ -19,13 +19,13 @@ def ring_steps(recorded: Sequence[np.ndarray]) -> None:
     recorded: for each rank an array (steps + 1, world_size), a number for each chunk, in which
     rank r's own contribution was 10 to the power r: digits that are 1 name the ranks in a sum.
 
-    An arrow and a black frame mark what arrived in a step; complete sums are bold and green. The
-    last place shows who sends to whom.
+    An arrow and a black frame mark what arrived in a step, from the rank above (at rank 0: from the
+    last); complete sums are bold and green. The last place shows who sends to whom.
     """
     world_size, frames = recorded[0].shape[1], len(recorded[0])
-    across, width, height = world_size, 1.25 * world_size + 1.3, world_size + 1.5
-    down = -(-frames // across)
-    size = (9, 9 * down * height / (across * width))
+    across, width, height = 3, 1.25 * world_size + 1.3, world_size + 2.2
+    down = -(-(frames + 1) // across)
+    size = (7.2, 7.2 * (down * height + 0.2) / (across * width))
     everything = (10**world_size - 1) // 9  # a digit for each rank
     ready = sum(int((ranks[-1] == everything).sum()) for ranks in recorded)
     alt = (
@@ -41,10 +41,10 @@ def ring_steps(recorded: Sequence[np.ndarray]) -> None:
             sums = np.array([states[frame] for states in recorded])
             before = np.array([states[max(0, frame - 1)] for states in recorded])
             _frame(axes, sums, sums != before, left, top, _step_name(frame, world_size))
-        last = (across - 1) * width, -(down - 1) * height
+        last = (frames % across) * width, -(frames // across) * height
         _who_sends(axes, world_size, *last)
-        axes.set_xlim(-1.2, across * width - 0.9)
-        axes.set_ylim(-down * height + 1, 1.3)
+        axes.set_xlim(-1.3, across * width - 1.2)
+        axes.set_ylim(-down * height + 1.8, 2)
         axes.set_axis_off()
 
 
@@ -60,10 +60,13 @@ def _frame(
 ) -> None:
     """One table, a row for each rank, a column for each chunk. arrived: which cells are new."""
     world_size = len(sums)
-    axes.text(left, top + 0.72, title, fontsize=9, fontweight="bold")
+    axes.text(left, top + 1.35, title, fontsize=10, fontweight="bold")
+    axes.text(left - 0.15, top + 0.75, "chunk", fontsize=8, ha="right", va="center")
+    for chunk in range(world_size):
+        axes.text(left + 1.25 * chunk + 0.7, top + 0.75, str(chunk), fontsize=8, va="center")
     for rank, row in enumerate(sums):
         y = top - rank
-        axes.text(left - 0.15, y - 0.3, f"rank {rank}", fontsize=7, ha="right", va="center")
+        axes.text(left - 0.15, y - 0.3, f"rank {rank}", fontsize=8, ha="right", va="center")
         for chunk, value in enumerate(row):
             digits = f"{int(value):0{world_size}d}"
             ready = digits.count("1") == world_size
@@ -79,7 +82,7 @@ def _frame(
                 box |= {"edgecolor": "black", "zorder": 3}
             axes.add_patch(Rectangle(place, 1.25, 0.9, **box))
             style: dict[str, Any] = {
-                "fontsize": 8,
+                "fontsize": 10,
                 "family": "monospace",
                 "ha": "center",
                 "va": "center",
@@ -90,13 +93,14 @@ def _frame(
                 arrow: dict[str, Any] = {"arrowstyle": "-|>", "color": "black", "linewidth": 1}
                 x = place[0] + 0.18
                 arrow |= {"shrinkA": 0, "shrinkB": 0}
-                start = (x, y + (0.55 if rank else 0.5))
-                axes.annotate("", (x, y - 0.02), start, arrowprops=arrow, zorder=5)
+                axes.annotate("", (x, y - 0.02), (x, y + 0.55), arrowprops=arrow, zorder=5)
 
 
 def _who_sends(axes: Axes, world_size: int, left: float, top: float) -> None:
     """The ranks in a circle, an arrow from each to the next."""
-    axes.text(left, top + 0.72, "in every step", fontsize=9, fontweight="bold")
+    axes.text(left, top + 1.35, "who sends to whom", fontsize=10, fontweight="bold")
+    above = f"An arrow into rank 0 comes from rank {world_size - 1}."
+    axes.text(left, top + 0.75, above, fontsize=8, va="center")
     radius = 0.4 * world_size - 0.1
     middle = left + 0.6 * world_size, top - 0.45 * world_size
     turns = [2 * math.pi * rank / world_size for rank in range(world_size)]

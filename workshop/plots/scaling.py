@@ -1,4 +1,4 @@
-"""The two pictures that run through the lessons: where a step's time goes, and when ranks pay."""
+"""The two pictures that run through the lessons: what a step consists of, and when ranks pay."""
 
 from __future__ import annotations
 
@@ -8,40 +8,50 @@ import numpy as np
 import pandas as pd
 from matplotlib.ticker import PercentFormatter
 
-from workshop.plots.figures import HATCHES
+from workshop.plots.figures import HATCHES, titled
 from workshop.plots.look import COLOURS, canvas
 
 MARKERS = "o^svDP"  # each can be filled or open
 BACKWARD = 2 / 3  # of a step's computing: backward has about twice the operations of forward
 
 
-def step_bars(steps: pd.DataFrame, title: str, spread: pd.DataFrame | None = None) -> None:
-    """A bar for each configuration: the parts of a training step, one after the other, in ms.
+def stacked_bars(
+    parts: pd.DataFrame,
+    title: str,
+    x: str = "ms per step",
+    spread: pd.DataFrame | None = None,
+    source: str = "measured",
+) -> None:
+    """A bar for each configuration, its parts one after the other: those of a step, or of memory.
 
     Args:
-        steps: a row for each configuration; columns compute, wait, exposed communication, in ms.
+        parts: a row for each configuration, a column for each part, in the unit that x names; of
+            a step: compute, wait, exposed communication, in ms.
         title: the finding.
-        spread: columns lowest and highest, the range of the whole step over the rounds, in ms.
+        spread: columns lowest and highest, the range of the whole over the rounds.
+        source: as bar_chart takes it.
     """
-    alt = f"{title} (ms per step). " + " ".join(
+    title = titled(title, source)
+    alt = f"{title} ({x}). " + " ".join(
         f"{name}: {', '.join(f'{part} {value:.3g}' for part, value in row.items())}."
-        for name, row in steps.iterrows()
+        for name, row in parts.iterrows()
     )
-    names = [str(name) for name in steps.index]
-    with canvas(title, "ms per step", size=(7.5, 0.5 * len(steps) + 1.5), alt=alt) as axes:
-        left = np.zeros(len(steps))
-        for index, part in enumerate(steps):
+    names = [str(name) for name in parts.index]
+    with canvas(title, x, size=(7.5, 0.5 * len(parts) + 1.5), alt=alt) as axes:
+        left = np.zeros(len(parts))
+        for index, part in enumerate(parts):
             look: dict[str, Any] = {"color": COLOURS[index], "hatch": HATCHES[index]}
-            axes.barh(names, steps[part], left=left, label=part, edgecolor="white", **look)
-            left += steps[part].to_numpy()
+            axes.barh(names, parts[part], left=left, label=part, edgecolor="white", **look)
+            left += parts[part].to_numpy()
         if spread is not None:
             middle = (spread["lowest"] + spread["highest"]) / 2
             reach = (spread["highest"] - spread["lowest"]) / 2
-            axes.errorbar(middle, names, xerr=reach, fmt="none", ecolor="black", capsize=3)
-        axes.set(xlim=(0, None), ylim=(len(steps) - 0.4, -0.6))
+            whiskers: dict[str, Any] = {"fmt": "none", "ecolor": "black", "capsize": 3}
+            axes.errorbar(middle, names, xerr=reach, label="range of rounds", **whiskers)
+        axes.set(xlim=(0, None), ylim=(len(parts) - 0.4, -0.6))
         axes.grid(axis="y", visible=False)
-        below = -0.5 / (0.5 * len(steps) + 0.4)  # half an inch, in heights of the axes
-        axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, below), ncols=3)
+        below = -0.5 / (0.5 * len(parts) + 0.4)  # half an inch, in heights of the axes
+        axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, below), ncols=4)
 
 
 def scaling_map(dots: pd.DataFrame, title: str, noise: tuple[float, float] | None = None) -> None:
@@ -82,6 +92,8 @@ def scaling_map(dots: pd.DataFrame, title: str, noise: tuple[float, float] | Non
             style: dict[str, Any] = {"markerfacecolor": faces[dot["source"]], "linestyle": "none"}
             name = dot["label"] + ("" if dot["source"] == "measured" else f" ({dot['source']})")
             axes.plot(dot["r"], dot["share"], mark, color=colour, markersize=8, label=name, **style)
+        if dots["low"].notna().any():
+            axes.plot([], [], "|", color="black", markersize=12, label="range of rounds")
         axes.set_ylim(0, 1.15 * max(1, dots["share"].max()))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))

@@ -9,20 +9,7 @@ SDK, boto3 or AWS CLI, pointed here by `AWS_ENDPOINT_URL`.
     local_sagemaker.start(local_sagemaker.state_directory(), port=0)
     local_sagemaker.client("sagemaker").list_training_jobs()
 
-What other packages use is in PUBLIC. The folders; none imports one that stands above it here:
-
-    cli.py          the command `local-sagemaker`
-    server/         the HTTP server: who answers a request, and what a wrong one gets
-    api/            SageMaker's calls that are answered here
-    hosting/        endpoints and batch transforms: workers that load a model and answer
-    training/       the life of a training job, from request to model.tar.gz
-    cluster/        instances: Linux namespaces, or plain processes where those are refused
-    core/           what training and hosting share: AWS client, records, S3 input, failures
-    moto_backend/   moto's services: their state on disk, and what moto lacks
-    s3/             S3's objects
-    protocol/       signatures, bodies, validation, errors
-    storage/        atomic writes, archives
-    container/      what replaces the container image: it runs ON an instance
+What other packages use is in PUBLIC. The folders are in README.md.
 """
 
 from importlib import import_module
@@ -47,7 +34,6 @@ PUBLIC = {
     "REGION": "daemon:REGION",
     "interrupt": "training.spot:ask",
     "parse_bandwidth": "cluster.bandwidth:parse",
-    "network_performance": "training.instance_types:network_performance",
     "isolation": "cluster.probe:isolation",
     "shaping_unavailable_reason": "cluster.probe:shaping_unavailable_reason",
     "SupervisedProcesses": "cluster.supervised_processes:SupervisedProcesses",

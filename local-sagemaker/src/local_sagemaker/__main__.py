@@ -1,35 +1,6 @@
-"""`python -m local_sagemaker`: the emulator in the foreground."""
+"""`python -m local_sagemaker`: the command `local-sagemaker`."""
 
-from __future__ import annotations
-
-import logging
-import os
-import sys
-from pathlib import Path
-
-import click
-
-from local_sagemaker import daemon
-from local_sagemaker.cli import server_options
-
-
-@click.command(help=__doc__)
-@click.option("--state", type=Path, required=True, help="Directory that holds everything.")
-@server_options
-def main(state, port, host, i_know_this_is_not_safe, isolation, grace, max_instances) -> None:
-    from local_sagemaker.server.serve import CannotServe, serve
-
-    # moto's EC2 begins with 1,300 images in each region, and all would be written with each change.
-    os.environ.setdefault("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("werkzeug").setLevel(logging.WARNING)
-    try:
-        host = daemon.checked_host(host, i_know_this_is_not_safe)
-        serve(state, port or 0, host, isolation, grace, max_instances)
-    except (CannotServe, daemon.EmulatorError) as error:
-        print(f"local_sagemaker: {error}", file=sys.stderr)
-        sys.exit(2 if isinstance(error, daemon.EmulatorError) else 1)
-
+from local_sagemaker.cli import main
 
 if __name__ == "__main__":
-    main()
+    main(prog_name="local-sagemaker")

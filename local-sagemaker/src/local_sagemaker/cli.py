@@ -1,63 +1,28 @@
-"""The command `local-sagemaker`: start, stop, point a shell at it, set the bandwidth, interrupt."""
+"""The command `local-sagemaker`: start, stop, point a shell at it, interrupt a spot job."""
 
 from __future__ import annotations
 
-import math
+import logging
 import os
 import shlex
 import time
-from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import click
 from botocore.exceptions import BotoCoreError, ClientError
 
 from local_sagemaker import daemon
-from local_sagemaker.cluster import probe
-from local_sagemaker.cluster.bandwidth import BY_TYPE, UNLIMITED, Bandwidth, parse
 from local_sagemaker.cluster.spec import MAX_INSTANCES, PROCESSES
-from local_sagemaker.training import instance_types, job_bandwidth, spot
+from local_sagemaker.training import spot
 from local_sagemaker.training.job_record import FINAL
 
-POLL_SECONDS = 0.5
+MAX_GRACE = 3600  # seconds
 OLD_CLIENTS = """\
 An AWS CLI before 2.13 (of version 1: before 1.29) and a boto3 before 1.28 ignore AWS_ENDPOINT_URL
 and call AWS itself. Give such a CLI --endpoint-url "$AWS_ENDPOINT_URL" each time.
 get_execution_role() of the sagemaker SDK 2 calls AWS itself, too: write the role's ARN instead.
 """
-SERVER_OPTIONS = (
-    click.option("--port", type=click.IntRange(0, 65535), default=None, help="0 takes a free one."),
-    click.option("--host", default="127.0.0.1", show_default=True, help="Address to bind."),
-    click.option(
-        "--i-know-this-is-not-safe", is_flag=True, help="Needed for a --host that others can reach."
-    ),
-    click.option(
-        "--isolation",
-        type=click.Choice(["auto", "namespaces", "processes"]),
-        default="auto",
-        show_default=True,
-        help="How instances are isolated.",
-    ),
-    click.option(
-        "--grace",
-        type=click.FloatRange(min=0),
-        default=20.0,
-        show_default=True,
-        help="Seconds from SIGTERM to SIGKILL.",
-    ),
-    click.option(
-        "--max-instances",
-        type=click.IntRange(min=1),
-        default=MAX_INSTANCES,
-        show_default=True,
-        help="Instances of all jobs that run at once.",
-    ),
-)
-
-
-class WrongUse(click.ClickException):
-    """A message and exit status 2: nothing is broken, what was asked for is not there."""
-
-    exit_code = 2
 
 
 class Commands(click.Group):
@@ -68,29 +33,42 @@ class Commands(click.Group):
             raise click.ClickException(str(error)) from error
 
 
-def server_options(command: Callable) -> Callable:
-    """The options of `start`, and of `python -m local_sagemaker`, which it runs."""
-    for option in reversed(SERVER_OPTIONS):
-        command = option(command)
-    return command
-
-
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """SageMaker on this machine: training jobs and hosted models as real processes."""
 
 
 @main.command()
-@server_options
-def start(port, host, i_know_this_is_not_safe, isolation, grace, max_instances) -> None:
+@click.option("--port", type=click.IntRange(0, 65535), default=None, help="0 takes a free one.")
+@click.option(
+    "--isolation",
+    type=click.Choice(["auto", "namespaces", "processes"]),
+    default="auto",
+    show_default=True,
+    help="How instances are isolated.",
+)
+@click.option(
+    "--grace",
+    type=click.FloatRange(min=0, max=MAX_GRACE),
+    default=20.0,
+    show_default=True,
+    help="Seconds from SIGTERM to SIGKILL.",
+)
+@click.option(
+    "--max-instances",
+    type=click.IntRange(min=1),
+    default=MAX_INSTANCES,
+    show_default=True,
+    help="Instances of all jobs that run at once.",
+)
+@click.option("--foreground", is_flag=True, help="Run until Ctrl-C, and log to this terminal.")
+@click.option("--state", type=Path, default=None, hidden=True)
+def start(port, isolation, grace, max_instances, foreground, state) -> None:
     """Start the emulator in the background."""
-    state = daemon.state_directory()
-    try:
-        host = daemon.checked_host(host, i_know_this_is_not_safe)
-    except daemon.EmulatorError as error:
-        raise WrongUse(str(error)) from error
-    if not math.isfinite(grace):
-        raise WrongUse(f"--grace {grace}: expected a number of seconds, such as 20.")
+    state = state or daemon.state_directory()
+    number = daemon.DEFAULT_PORT if port is None else port
+    if foreground:
+        return _serve(state, number, isolation, grace, max_instances)
     emulator = daemon.running(state)
     if emulator:
         if port not in (None, 0, emulator.port):
@@ -100,11 +78,9 @@ def start(port, host, i_know_this_is_not_safe, isolation, grace, max_instances) 
             )
         click.echo(f"The emulator is up: {emulator.url} (pid {emulator.pid})")
         return
-    options = ["--host", host, "--isolation", isolation, "--grace", str(grace)]
+    options = ["--isolation", isolation, "--grace", str(grace)]
     options += ["--max-instances", str(max_instances)]
-    if i_know_this_is_not_safe:
-        options.append("--i-know-this-is-not-safe")
-    emulator = daemon.start(state, daemon.DEFAULT_PORT if port is None else port, options)
+    emulator = daemon.start(state, number, options)
     click.echo(f"The emulator answers on {emulator.url} (pid {emulator.pid})")
     if emulator.isolation == PROCESSES:
         click.echo(
@@ -117,6 +93,19 @@ def start(port, host, i_know_this_is_not_safe, isolation, grace, max_instances) 
             "needs root."
         )
     click.echo('For a shell: eval "$(local-sagemaker env)"')
+
+
+def _serve(state: Path, *settings: Any) -> None:
+    from local_sagemaker.server.serve import CannotServe, serve
+
+    # moto's EC2 begins with 1,300 images in each region, and all would be written with each change.
+    os.environ.setdefault("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)
+    try:
+        serve(state, *settings)
+    except CannotServe as error:
+        raise click.ClickException(str(error)) from error
 
 
 @main.command()
@@ -143,7 +132,6 @@ def status() -> None:
     click.echo(f"address    {emulator.url}")
     click.echo(f"process    {emulator.pid}, up for {minutes:.0f} min")
     click.echo(f"instances  {emulator.isolation}: {emulator.why}")
-    click.echo(f"links      {job_bandwidth.read_setting(state)}")
     click.echo(f"state      {state}")
     click.echo(f"log        {state / 'emulator.log'}")
 
@@ -163,90 +151,6 @@ def env() -> None:
 
 
 @main.command()
-@click.option("--between", metavar="RATE", help="For every job, such as 200mbit.")
-@click.option("--latency", metavar="TIME", help="One way, such as 1ms; with --between.")
-@click.option(
-    "--by-type", is_flag=True, help="What AWS gives each job's instance type, scaled down."
-)
-@click.option("--wide", is_flag=True, help="As fast as this machine can (the default).")
-def bandwidth(between, latency, by_type, wide) -> None:
-    """Set or show the bandwidth between a job's instances.
-
-    Every instance sends at most RATE and receives at most RATE, at the same time. The
-    setting applies to jobs started from now on. A job can ask for links of its own:
-    environment={"LOCAL_SAGEMAKER_BANDWIDTH": "200mbit"}.
-
-    Without an option: the current setting, and what AWS documents for each instance type.
-    """
-    if sum([between is not None, by_type, wide]) > 1:
-        raise WrongUse("Give one of --between, --by-type and --wide.")
-    if latency is not None and between is None:
-        raise WrongUse("--latency goes with --between, such as --between 200mbit --latency 1ms.")
-    chosen = between if between is not None else BY_TYPE if by_type else UNLIMITED if wide else None
-    state = daemon.state_directory()
-    try:
-        if chosen is not None:
-            job_bandwidth.write_setting(state, chosen, latency)
-        current = job_bandwidth.read_setting(state)
-    except ValueError as error:
-        raise WrongUse(str(error)) from error
-    except OSError as error:
-        raise click.ClickException(
-            f"The setting in {state} cannot be used: {error.strerror}. Choose another directory "
-            "with the variable LOCAL_SAGEMAKER_STATE_DIR."
-        ) from error
-    _show(current, daemon.running(state))
-    if chosen is None:
-        click.echo("\n" + "\n".join(_table()))
-
-
-def _show(current: str, emulator: daemon.Running | None) -> None:
-    """The setting, which jobs it is for, and what of it this machine cannot do."""
-    try:
-        links = parse(current)
-    except ValueError as error:  # somebody edited the file
-        raise click.ClickException(
-            f"{error} `local-sagemaker bandwidth --wide` resets it."
-        ) from error
-    description = {
-        UNLIMITED: "wide: as fast as this machine is",
-        BY_TYPE: "by type: what the job's instance type has on AWS, divided by "
-        f"{instance_types.SCALE}",
-    }.get(str(links), f"{links} between instances")
-    click.echo(f"links     {description}")
-    up = "up: jobs that start from now on get them" if emulator else "down: jobs get them once up"
-    click.echo(f"emulator  {up}")
-    if links != UNLIMITED and (lack := _lack(emulator, links)):
-        click.echo(f"but       {lack}")
-
-
-def _lack(emulator: daemon.Running | None, links: Bandwidth | str) -> str | None:
-    """What of such links this machine cannot do."""
-    kind, why = (emulator.isolation, emulator.why) if emulator else probe.isolation()
-    if kind == PROCESSES:
-        return f"links stay wide: instances are plain processes here ({why})"
-    if reason := probe.shaping_unavailable_reason():
-        return f"links stay wide: this machine cannot shape them ({reason})"
-    delayed = isinstance(links, Bandwidth) and links.latency > 0
-    if delayed and (reason := probe.shaping_unavailable_reason(latency=True)):
-        return f"there will be no latency: this kernel refuses netem ({reason})"
-    return None
-
-
-def _table() -> list[str]:
-    """What AWS documents, and what --by-type makes of it."""
-    lines = [f"{'instance type':<18}{'Gbit/s':>8}{'burst':>8}  {'EFA':<5}{'--by-type':>12}"]
-    for name, row in instance_types.network_table().items():
-        burst = f"{row.burst_gbit:g}" if row.burst_gbit else ""
-        efa = "yes" if row.efa else ""
-        here = f"{instance_types.scaled(row) / 1e6:g} Mbit/s"
-        lines.append(f"{name:<18}{row.gbit:>8g}{burst:>8}  {efa:<5}{here:>14}")
-    date = max(row.date for row in instance_types.network_table().values())
-    lines.append(f"Documented by AWS, read {date}; the sources: {instance_types.NETWORK_TABLE}")
-    return lines
-
-
-@main.command()
 @click.argument("job")
 def interrupt(job) -> None:
     """Interrupt JOB as AWS interrupts spot instances: SIGTERM, a grace period, SIGKILL.
@@ -255,37 +159,20 @@ def interrupt(job) -> None:
     is not training yet is interrupted once it does. AWS has no such command: there it happens
     when AWS needs the instances.
     """
-    sagemaker = daemon.client("sagemaker")
-    description = _describe(sagemaker, job)
+    try:
+        description = daemon.client("sagemaker").describe_training_job(TrainingJobName=job)
+    except (ClientError, BotoCoreError) as error:
+        text = f"Job {job}: {error} `aws sagemaker list-training-jobs` lists the jobs."
+        raise click.ClickException(text) from error
     if description["TrainingJobStatus"] in FINAL:
-        raise WrongUse(f"{job} has ended already: {description['TrainingJobStatus']}.")
+        raise click.UsageError(f"{job} has ended already: {description['TrainingJobStatus']}.")
     if not description["EnableManagedSpotTraining"]:
-        raise WrongUse(
+        raise click.UsageError(
             f"{job} has no spot instances, and others are not taken away. Start it with "
             "use_spot_instances=True and max_wait=..., or end it with StopTrainingJob."
         )
-    before = _interruptions(description)
     try:
         spot.ask(daemon.state_directory(), job)
     except OSError as error:
         raise click.ClickException(f"Job {job} cannot be told: {error.strerror}.") from error
-    while _interruptions(description) == before:
-        if description["TrainingJobStatus"] in FINAL:
-            raise click.ClickException(f"{job} ended first: {description['TrainingJobStatus']}.")
-        time.sleep(POLL_SECONDS)
-        description = _describe(sagemaker, job)
-    click.echo(f"{job}: Interrupted; it starts again.")
-
-
-def _describe(sagemaker, name: str) -> dict:
-    """DescribeTrainingJob's answer; an error becomes a ClickException."""
-    try:
-        return sagemaker.describe_training_job(TrainingJobName=name)
-    except (ClientError, BotoCoreError) as error:
-        text = f"Job {name}: {error} `aws sagemaker list-training-jobs` lists the jobs."
-        raise click.ClickException(text) from error
-
-
-def _interruptions(description: dict) -> int:
-    transitions = description["SecondaryStatusTransitions"]
-    return sum(transition["Status"] == "Interrupted" for transition in transitions)
+    click.echo(f"{job}: its instances are taken away; it starts again on others.")

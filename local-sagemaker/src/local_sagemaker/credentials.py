@@ -7,7 +7,6 @@ signed with this key (protocol/signatures.py) and that nobody else can read it.
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
 import os
 import secrets
@@ -15,6 +14,8 @@ import stat
 from pathlib import Path
 
 from botocore.credentials import Credentials
+
+from local_sagemaker.storage.files import replace
 
 FILE = "credentials.json"
 PREFIX = "LOCAL"  # AWS's keys begin with AKIA or ASIA
@@ -63,19 +64,10 @@ def load(state: Path) -> Credentials:
 
 
 def _make(path: Path) -> None:
-    """Write a new key atomically; of two processes that do so at once, the first wins."""
+    """Write a new key."""
     key = {
         "access_key_id": PREFIX + base64.b32encode(secrets.token_bytes(10)).decode()[:15],
         "secret_access_key": secrets.token_urlsafe(30),
     }
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(descriptor, "w") as stream:
-            json.dump(key, stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        with contextlib.suppress(FileExistsError):
-            os.link(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    replace(path, json.dumps(key).encode())
+    path.chmod(0o600)  # until then the directory has kept it

@@ -2,7 +2,7 @@
 
 Everything about it stands in its state directory: `emulator.json` (pid, port; there while
 it answers), `emulator.log`, `credentials.json` (see credentials.py), `lock`, `moto/`, `jobs/`,
-`endpoints/`, `transforms/`, `tmp/`, `bandwidth` (a setting; see training/job_bandwidth.py).
+`endpoints/`, `transforms/`, `tmp/`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ from local_sagemaker.core.aws import REGION, SDK_DEFAULTS, LocalAws
 from local_sagemaker.storage.files import remove
 
 DEFAULT_PORT = 4600
-LOOPBACK = ("127.0.0.1", "localhost")
-EVERYWHERE = ("0.0.0.0", "")
 CONFLICTING = (
     "AWS_PROFILE",
     "AWS_DEFAULT_PROFILE",
@@ -55,7 +53,6 @@ class Running:
 
     pid: int
     port: int
-    host: str
     isolation: str
     why: str
     started: float
@@ -108,26 +105,6 @@ def is_free(port: int) -> bool:
     return True
 
 
-def checked_host(host: str, confirmed: bool) -> str:
-    """The address to bind. Raises EmulatorError for one that is unsafe or unusable.
-
-    Jobs, and this machine's own clients, come through 127.0.0.1: it is always part of it.
-    """
-    if host in LOOPBACK:
-        return "127.0.0.1"
-    if host not in EVERYWHERE:
-        raise EmulatorError(
-            f"--host {host}: the emulator binds to 127.0.0.1 or, with --i-know-this-is-not-safe, "
-            "to 0.0.0.0 (every address of this machine)."
-        )
-    if not confirmed:
-        raise EmulatorError(
-            f"--host {host}: anyone who reaches this emulator can run programs as you. To allow "
-            "it, add --i-know-this-is-not-safe."
-        )
-    return "0.0.0.0"
-
-
 def conflicting_variables(environ: Mapping[str, str]) -> list[str]:
     """Variables that would send calls elsewhere, or sign them with somebody else's key."""
     return [name for name in environ if name in CONFLICTING or name.startswith("AWS_ENDPOINT_URL_")]
@@ -136,7 +113,7 @@ def conflicting_variables(environ: Mapping[str, str]) -> list[str]:
 def start(state: Path, port: int, options: list[str] | None = None) -> Running:
     """Start the emulator in the background and wait until it answers.
 
-    options: more arguments for `python -m local_sagemaker`. Raises EmulatorError.
+    options: more of `local-sagemaker start`. Raises EmulatorError.
     """
     try:
         credentials.make_private(state)
@@ -149,10 +126,10 @@ def start(state: Path, port: int, options: list[str] | None = None) -> Running:
             "the variable LOCAL_SAGEMAKER_STATE_DIR."
         ) from error
     offset = log.tell()
-    command = [sys.executable, "-m", "local_sagemaker", "--state", str(state)]
+    command = [sys.executable, "-m", "local_sagemaker", "start", "--foreground"]
     with log:
         process = subprocess.Popen(
-            [*command, "--port", str(port), *(options or [])],
+            [*command, "--state", str(state), "--port", str(port), *(options or [])],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -183,7 +160,7 @@ def _last_line(log: Path, offset: int) -> str:
     if not text and not shutil.disk_usage(log).free:
         return f"The disk of the state directory {log.parent} is full: free some space."
     last = text.splitlines()[-1] if text else "it ended without an error message"
-    return last.removeprefix("local_sagemaker: ")
+    return last.removeprefix("Error: ")
 
 
 def stop(state: Path) -> bool:
@@ -220,7 +197,6 @@ def forget(state: Path) -> None:
         "emulator.json",
         "emulator.log",
         "sdk-defaults.yaml",
-        "bandwidth",
         credentials.FILE,
     ):
         (state / name).unlink(missing_ok=True)

@@ -84,17 +84,12 @@ class Emulator:
 
     def client(self, service: str, region: str | None = None) -> Any:
         """A boto3 client."""
-        keys = self.env["AWS_ACCESS_KEY_ID"], self.env["AWS_SECRET_ACCESS_KEY"]
-        return _client(service, self.url, region or self.env["AWS_DEFAULT_REGION"], *keys)
+        return self.aws().client(service, region or self.env["AWS_DEFAULT_REGION"])
 
     def aws(self) -> LocalAws:
         """The emulator as its own client."""
-        from botocore.credentials import Credentials
-
-        from local_sagemaker.core.aws import LocalAws
-
-        keys = Credentials(self.env["AWS_ACCESS_KEY_ID"], self.env["AWS_SECRET_ACCESS_KEY"])
-        return LocalAws(self.running.port, keys)
+        keys = self.env["AWS_ACCESS_KEY_ID"], self.env["AWS_SECRET_ACCESS_KEY"]
+        return _connection(self.running.port, *keys)
 
     def put(self, key: str, body: bytes | str) -> str:
         """Store an object in the bucket of the tests; its URI."""
@@ -137,12 +132,13 @@ class Emulator:
 
 
 @functools.cache
-def _client(service: str, url: str, region: str, key: str, secret: str) -> Any:
-    """Each is made once: that takes a tenth of a second."""
-    import boto3
+def _connection(port: int, *keys: str) -> LocalAws:
+    """Each client of it is made once: that takes a tenth of a second."""
+    from botocore.credentials import Credentials
 
-    keys = {"aws_access_key_id": key, "aws_secret_access_key": secret}
-    return boto3.client(service, endpoint_url=url, region_name=region, **keys)
+    from local_sagemaker.core.aws import LocalAws
+
+    return LocalAws(port, Credentials(*keys))
 
 
 @contextlib.contextmanager
@@ -192,32 +188,6 @@ def start(estimator: Any, inputs: object = None) -> str:
     """Begin a job; its name."""
     estimator.fit(inputs, wait=False)
     return estimator.latest_training_job.name
-
-
-def processes_with(text: str) -> list[str]:
-    """The command lines of living processes that have `text` there or in their environment."""
-    commands = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            if process.pid != os.getpid() and text in str((process.cmdline(), process.environ())):
-                commands.append(" ".join(process.cmdline()))
-    return commands
-
-
-def until_gone(name: str, seconds: float = 60) -> None:
-    """Fail the test if processes of a job are still there after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while commands := processes_with(name):
-        assert time.monotonic() < deadline, commands
-        time.sleep(0.1)
-
-
-def until_log(emulator: Emulator, name: str, text: str, seconds: float = 180) -> None:
-    """Wait for a line in a job's log. Fails the test after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while not any(text in line for lines in emulator.log(name).values() for line in lines):
-        assert time.monotonic() < deadline, f"no line {text!r}: the script never began"
-        time.sleep(0.1)
 
 
 @pytest.fixture(scope="session")

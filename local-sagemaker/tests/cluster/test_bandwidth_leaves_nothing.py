@@ -17,9 +17,9 @@ from bandwidth_helpers import (
     started,
     until_namespaces_are_gone,
 )
-from emulator_harness import SCRIPTS
+from emulator_harness import SCRIPTS, until_gone
 
-from local_sagemaker.pytest_plugin import BUCKET, Emulator, until_gone
+from local_sagemaker.pytest_plugin import BUCKET, Emulator
 
 LINKS = "100mbit"
 SECONDS = 8  # long enough to be seen on a busy machine

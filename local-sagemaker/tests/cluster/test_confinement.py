@@ -9,7 +9,6 @@ import signal
 import socket
 import sys
 import tempfile
-import threading
 import time
 import uuid
 from pathlib import Path
@@ -17,15 +16,14 @@ from pathlib import Path
 import psutil
 import pytest
 from botocore.exceptions import ClientError
-from emulator_harness import SCRIPTS, command_request, estimator, request, start
+from emulator_harness import SCRIPTS, command_request, estimator, processes_with, request, start
 from nobody_helpers import only_root, run_as_nobody
 
 from local_sagemaker import daemon
 from local_sagemaker.cluster import relay
-from local_sagemaker.cluster import supervised_processes as supervisor_process
 from local_sagemaker.cluster.orphans import kill_orphans
-from local_sagemaker.cluster.spec import JOB_ENV, PROCESSES, ClusterSpec, Host
-from local_sagemaker.pytest_plugin import BUCKET, Emulator, processes_with, sdk_session
+from local_sagemaker.cluster.spec import JOB_ENV
+from local_sagemaker.pytest_plugin import BUCKET, Emulator, sdk_session
 
 # What README's table says: what works in an instance of namespaces, and what else in one that is a
 # plain process.
@@ -259,48 +257,6 @@ def test_the_proxy_leads_to_the_internets_web_and_to_pips_index(
     assert bool(connected) == bool(reached)
     output = job.recv(100)
     assert output.startswith({True: b"HTTP/1.1 200", False: b"HTTP/1.1 403", None: b""}[reached])
-
-
-STEALS = """
-import os, signal, time
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-supervisor = os.getppid()
-pipes = f"/proc/{supervisor}/fd/"
-with open(pipes + "1", "w") as events:
-    events.write('no JSON\\n["event"]\\n{}\\n' + "[" * 100_000 + "\\n")
-print("STEALS", flush=True)
-time.sleep(0.5)
-os.kill(supervisor, signal.SIGSTOP)
-with open(pipes + "0", "rb", buffering=0) as told:
-    told.read(100)
-os.kill(supervisor, signal.SIGCONT)
-time.sleep(600)
-"""
-
-
-def test_a_plain_process_that_takes_the_supervisors_pipes_is_stopped_all_the_same(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setattr(supervisor_process, "OVERDUE_SECONDS", 0.5)
-    lines, begun = [], threading.Event()
-
-    def on_event(event: dict) -> None:
-        lines.extend(event.get("lines", []))
-        if lines:
-            begun.set()
-
-    env = {JOB_ENV: str(tmp_path), "LOCAL_SAGEMAKER_HOST": "algo-1"}
-    hosts = [Host("algo-1", str(tmp_path), env)]
-    command = [sys.executable, "-c", STEALS]
-    spec = ClusterSpec("steals", PROCESSES, hosts, command, grace_seconds=0.5)
-    job = supervisor_process.SupervisorProcess(spec, on_event)
-    waits = threading.Thread(target=job.run, daemon=True)
-    waits.start()
-    assert begun.wait(60)
-    time.sleep(1.5)
-    job.stop()
-    waits.join(30)
-    assert not waits.is_alive() and lines == ["STEALS"]
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ from emulator_harness import SCRIPTS
 from nobody_helpers import only_root, run_as_nobody
 
 from local_sagemaker.cluster import probe
-from local_sagemaker.training import job_bandwidth
 
 MBIT = 1e6 / 8  # bytes a second
 BYTES = 2 << 20
@@ -54,21 +53,6 @@ def test_without_the_variable_links_are_wide_and_nothing_is_said(emulator):
     assert links_lines(wide_job) == []
 
 
-def test_the_emulators_setting_holds_and_a_job_can_ask_otherwise(emulator):
-    job_bandwidth.write_setting(emulator.state, "by-type")
-    try:
-        kind = {"InstanceType": "ml.c5n.18xlarge"}
-        by_type = flooded(emulator, "by-type", None, 65536, 2, **kind)
-        wide = flooded(emulator, "by-type-wide", "wide", 65536, 2, **kind)
-    finally:
-        job_bandwidth.write_setting(emulator.state, "wide")
-    assert links_lines(by_type) == [
-        "links: 100 Mbit/s between instances, 100 Gbit/s of ml.c5n.18xlarge, divided by 1000; "
-        "set with `local-sagemaker bandwidth`"
-    ]
-    assert links_lines(wide) == []
-
-
 def test_latency_is_given_or_it_is_said_that_it_is_not(emulator):
     job = flooded(emulator, "late", "50mbit 20ms", 65536, 2)
     lines = links_lines(job)
@@ -88,7 +72,7 @@ def test_an_ordinary_user_gets_narrow_links_too(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     events = [json.loads(line) for line in done.stdout.splitlines()]
     lines = [line for event in events if event["event"] == "log" for line in event["lines"]]
-    assert "[local] links: 50 Mbit/s between instances, wanted" in lines, lines
+    assert "[local] links: 50 Mbit/s between instances, asked for by the job" in lines, lines
     (result,) = [line for line in lines if line.startswith("SECONDS ")]
     assert in_time(json.loads(result.removeprefix("SECONDS "))["out"], BYTES, 50), result
     assert host_network() == before
@@ -104,7 +88,7 @@ with tempfile.TemporaryDirectory() as folder:
     for host in hosts:
         (host.path / "ml").mkdir(parents=True)
     command = [sys.executable, sys.argv[1] + "/flood.py", sys.argv[2], "algo-1", "algo-2"]
-    reach = Connectivity(internet=False, bandwidth=Bandwidth(50e6, reason="wanted"))
+    reach = Connectivity(internet=False, bandwidth=Bandwidth(50e6))
     spec = ClusterSpec("nobodys", NAMESPACES, hosts, command, 9, 1.0, reach)
     Path(folder, "spec.json").write_text(spec.to_json())
     supervisor = [sys.executable, "-m", "local_sagemaker.cluster.supervisor", folder + "/spec.json"]

@@ -6,10 +6,7 @@ import io
 import tarfile
 import uuid
 
-import pytest
 from emulator_harness import request
-
-from local_sagemaker.container import toolkit_patches
 
 SCRIPT = b"print('TRAINED')\n"
 OUTSIDE = f"escaped-{uuid.uuid4().hex}"  # what an archive tries to write, and must not
@@ -72,26 +69,3 @@ def test_a_source_that_is_none(emulator):
         job = emulator.wait(name)
         assert job.status == "Failed"
         assert word in job.description["FailureReason"]
-
-
-def test_an_archive_that_unpacks_to_too_much(tmp_path):
-    """A header that announces 10 GB is enough: it is refused before a byte is written."""
-    extracted, stream = [], io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w") as tar:
-        member, _ = entry("bomb")
-        member.size = 10 << 30
-        tar.addfile(member)
-    stream.seek(0)
-    extract = toolkit_patches.bounded(lambda *arguments: extracted.append(arguments))
-    with (
-        tarfile.open(fileobj=stream) as tar,
-        pytest.raises(
-            toolkit_patches.errors.ClientError, match=r"unpacks to more than 4,294,967,296 bytes"
-        ),
-    ):
-        extract(tar, str(tmp_path))
-    assert extracted == []
-    whole = io.BytesIO(archive(entry("small", b"x")))
-    with tarfile.open(fileobj=whole) as tar:
-        extract(tar, str(tmp_path))
-    assert len(extracted) == 1

@@ -7,9 +7,10 @@ import os
 import signal
 import time
 
+from emulator_harness import processes_with, until_gone
 from hosting_helpers import TRIPLE, script
 
-from local_sagemaker.pytest_plugin import BUCKET, processes_with, until_gone
+from local_sagemaker.pytest_plugin import BUCKET
 
 SLOW = TRIPLE.replace("import json", "import json, time").replace(
     "return [model", "time.sleep(600); return [model"

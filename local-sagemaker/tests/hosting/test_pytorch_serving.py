@@ -13,9 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from emulator_harness import processes_with
 from hosting_helpers import archive_of
 
-from local_sagemaker.pytest_plugin import ROLE, processes_with
+from local_sagemaker.pytest_plugin import ROLE
 
 TRAIN = Path(__file__).parents[3] / "scripts" / "train"
 # Makes folder/model/model.pt of a network, images, and its answers; and serves, in the same

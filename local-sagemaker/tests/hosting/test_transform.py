@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import time
 
 import pytest
 from botocore.exceptions import ClientError
+from emulator_harness import processes_with
 from hosting_helpers import PATIENCE, TRIPLE, script
 
-from local_sagemaker.pytest_plugin import BUCKET, processes_with
+from local_sagemaker.pytest_plugin import BUCKET
 
+JSON = "application/json"
 LINES = TRIPLE.replace(
     "return json.loads(data)",
     "return [one for line in data.splitlines() for one in json.loads(line)]",
@@ -60,18 +61,13 @@ def test_as_many_records_as_fit(served, model):
     assert [item for answer in answers for item in answer] == [3 * number for number in range(25)]
 
 
-def test_a_manifest_zipped_and_whole(served, model):
-    served.emulator.put("zipped/deep/a.json.gz", gzip.compress(b"[1, 2]"))
-    names = [{"prefix": f"s3://{BUCKET}/zipped/"}, "deep/a.json.gz"]
-    uri = served.emulator.put("manifests/zipped", json.dumps(names))
-    given = {
-        "DataSource": {"S3DataSource": {"S3DataType": "ManifestFile", "S3Uri": uri}},
-        "ContentType": "application/json",
-        "CompressionType": "Gzip",
-    }
-    result = served.transform("zipped-1", model, uri, TransformInput=given)
+def test_whole_objects(served, model):
+    served.emulator.put("whole/deep/a.json", "[1, 2]")
+    uri = f"s3://{BUCKET}/whole/"
+    given = {"DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": uri}}}
+    result = served.transform("whole-1", model, uri, TransformInput=given | {"ContentType": JSON})
     assert result["TransformJobStatus"] == "Completed", result.get("FailureReason")
-    assert out(served, "zipped-1", "deep/a.json.gz") == "[3, 6]\n"
+    assert out(served, "whole-1", "deep/a.json") == "[3, 6]\n"
 
 
 def test_one_object_fails_and_the_others_are_kept(served, model):
@@ -102,12 +98,14 @@ def test_jobs_that_cannot_succeed(served, model):
 SOURCE = {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": f"s3://{BUCKET}/single/"}}
 RECORDS = {"TransformInput": {"DataSource": SOURCE, "SplitType": "TFRecord"}}
 WHOLE = {"TransformInput": {"DataSource": SOURCE}}
+ZIPPED = {"TransformInput": {"DataSource": SOURCE, "CompressionType": "Gzip"}}
 REFUSED = {
     "DataProcessing": ({"DataProcessing": {"JoinSource": "Input"}}, "DataProcessing"),
     "MaxPayloadInMB": ({"MaxPayloadInMB": 60, "MaxConcurrentTransforms": 2}, "must not be above"),
     "ModelName": ({"ModelName": "nobody"}, "Could not find model"),
     "enumeration": ({"BatchStrategy": "Some"}, "enum value set"),
     "SplitType": (RECORDS, "None and Line are"),
+    "zipped": (ZIPPED, "unpack the objects"),
     "strategy": (WHOLE | {"BatchStrategy": "SingleRecord"}, "SingleRecord needs SplitType Line"),
 }
 

@@ -65,21 +65,21 @@ def test_outbound_rules(emulator, network):
     assert not reach(emulator, network).s3  # the group lets nothing out but to itself
 
 
-def test_ways_to_s3(emulator, network):
+@pytest.mark.parametrize("kind", ["Gateway", "Interface"])
+def test_ways_to_s3(emulator, network, kind):
     assert not reach(emulator, network).s3
     network.internet_gateway(network.table)  # of no use to instances without a public address
     assert not reach(emulator, network).s3
     network.s3_endpoint(RouteTableIds=[])  # in no route table
     assert not reach(emulator, network).s3
-    network.s3_endpoint()
+    if kind == "Interface":
+        options = {"VpcEndpointType": kind, "RouteTableIds": [], "SubnetIds": [network.subnet]}
+        network.s3_endpoint(**options)
+    else:
+        network.s3_endpoint()
     assert reach(emulator, network) == Connectivity(
         reach(emulator, network).closed_reason, internet=False
     )
-
-
-def test_an_interface_endpoint_is_a_way_to_s3(emulator, network):
-    network.s3_endpoint(VpcEndpointType="Interface", RouteTableIds=[], SubnetIds=[network.subnet])
-    assert reach(emulator, network).s3
 
 
 @pytest.mark.parametrize("public", [True, False])

@@ -1,13 +1,10 @@
 """DeleteTrainingJob: only what has ended, and then nothing of it is left: no restart finds it."""
 
-import io
-import json
-import tarfile
 import time
 
 import pytest
 from botocore.exceptions import ClientError
-from emulator_harness import request
+from emulator_harness import command_request, request
 
 from local_sagemaker.pytest_plugin import FINAL
 
@@ -58,11 +55,10 @@ def test_a_job_that_is_not_there(emulator):
     assert refusal(api.delete_training_job, TrainingJobName="no_such") == "ValidationException"
 
 
+@pytest.mark.namespaces
 def test_a_job_that_runs_is_kept(emulator):
     api = emulator.client("sagemaker")
-    where = json.dumps(emulator.put("code/sleeper.tar.gz", sleeper()))
-    hyperparameters = {"sagemaker_program": '"wait.py"', "sagemaker_submit_directory": where}
-    api.create_training_job(**request("runs", HyperParameters=hyperparameters))
+    api.create_training_job(**command_request("runs", ["sleep", "600"]))
     deadline = time.monotonic() + 180
     while api.describe_training_job(TrainingJobName="runs")["SecondaryStatus"] != "Training":
         assert time.monotonic() < deadline
@@ -72,13 +68,3 @@ def test_a_job_that_runs_is_kept(emulator):
     assert emulator.wait("runs").status in FINAL
     api.delete_training_job(TrainingJobName="runs")
     assert not (emulator.state / "jobs" / "runs").exists()
-
-
-def sleeper() -> bytes:
-    """A source.tar.gz with a script that waits."""
-    packed, script = io.BytesIO(), b"import time\n\ntime.sleep(600)\n"
-    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-        info = tarfile.TarInfo("wait.py")
-        info.size = len(script)
-        archive.addfile(info, io.BytesIO(script))
-    return packed.getvalue()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from botocore.exceptions import ClientError
-from emulator_harness import estimator, request, start
+from emulator_harness import estimator, request, start, until_gone, until_log
 
-from local_sagemaker.pytest_plugin import BUCKET, until_gone, until_log
+from local_sagemaker.pytest_plugin import BUCKET
 
 LIMIT = 30  # seconds from the failure to the job's end
 

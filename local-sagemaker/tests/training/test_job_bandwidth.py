@@ -1,20 +1,15 @@
-"""What a setting of links says, what is refused, and the table of types behind "by-type"."""
+"""What a job asks of its links, and what is refused."""
 
 from __future__ import annotations
-
-import datetime
-import os
 
 import pytest
 from botocore.exceptions import ClientError
 from emulator_harness import request
-from moto.utilities.utils import load_resource
 
 from local_sagemaker.cluster import bandwidth, linux
-from local_sagemaker.cluster.bandwidth import BY_TYPE, UNLIMITED, Bandwidth, parse
+from local_sagemaker.cluster.bandwidth import Bandwidth, parse
 from local_sagemaker.protocol.errors import AwsError
-from local_sagemaker.protocol.validation import operation
-from local_sagemaker.training import instance_types, job_bandwidth
+from local_sagemaker.training import job_bandwidth
 from local_sagemaker.training.job_bandwidth import bandwidth_for_job
 
 
@@ -34,21 +29,18 @@ def test_a_rate_and_a_latency(words, rate, latency, output):
     result = parse(words)
     assert (result.rate, str(result)) == (rate, output)
     assert result.latency == pytest.approx(latency)
-    assert (parse("wide"), parse("By-Type")) == (UNLIMITED, BY_TYPE)
+    assert parse("wide") is None
+
+
+WRONG = ("", "fast", "-1mbit", "200mbit 1", "200mbit 1ms 3", "wide 1ms", "200mbit; reboot")
 
 
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ("", "expected a rate such as 200mbit"),
-        ("fast", "'fast' is not a rate: expected a number and kbit, mbit or gbit"),
-        ("-1mbit", "'-1mbit' is not a rate"),
+        *((words, "is not a setting of links: expected a rate") for words in WRONG),
         ("200gbit", "from 100kbit to 100gbit"),
-        ("200mbit 1", "'1' is not a latency: expected a number and us, ms or s"),
         ("200mbit 2s", "at most 1s"),
-        ("200mbit 1ms 3", "expected a rate such as 200mbit"),
-        ("wide 1ms", "'wide' is not a rate"),
-        ("200mbit; reboot", "'200mbit;' is not a rate"),
     ],
 )
 def test_what_is_no_setting(words, why):
@@ -57,42 +49,20 @@ def test_what_is_no_setting(words, why):
     assert why in str(caught.value)
 
 
-def job_request(words: str | None, count: int = 2, kind: str = "ml.c5.xlarge") -> dict:
+def job_request(words: str | None, count: int = 2) -> dict:
     body = request("a-job")
-    body["ResourceConfig"] |= {"InstanceCount": count, "InstanceType": kind}
+    body["ResourceConfig"]["InstanceCount"] = count
     return body | ({} if words is None else {"Environment": {job_bandwidth.VARIABLE: words}})
 
 
-def test_what_the_job_asks_for_comes_before_the_setting(tmp_path):
-    assert bandwidth_for_job(job_request(None), tmp_path) is None
-    job_bandwidth.write_setting(tmp_path, "50mbit")
-    assert bandwidth_for_job(job_request(None), tmp_path).rate == 50e6
-    assert bandwidth_for_job(job_request("200mbit 1ms"), tmp_path).latency == 1e-3
-    assert bandwidth_for_job(job_request("wide"), tmp_path) is None
-    assert os.listdir(tmp_path) == ["bandwidth"]  # written whole: no half file beside it
-
-
-def test_one_instance_has_no_link_but_a_wrong_word_is_still_refused(tmp_path):
-    job_bandwidth.write_setting(tmp_path, "50mbit")
-    assert bandwidth_for_job(job_request(None, count=1), tmp_path) is None
-    with pytest.raises(AwsError, match="'x' is not a rate"):
-        bandwidth_for_job(job_request("x", count=1), tmp_path)
-
-
-def test_by_type_is_the_types_own_rate_scaled(tmp_path):
-    result = bandwidth_for_job(job_request("by-type", kind="ml.p4d.24xlarge"), tmp_path)
-    assert result.rate == 400e9 / instance_types.SCALE
-    assert "400 Gbit/s of ml.p4d.24xlarge, divided by 1000" in result.reason
-    with pytest.raises(AwsError, match=r"no network performance of 'ml\.p2\.xlarge' is known"):
-        bandwidth_for_job(job_request("by-type", kind="ml.p2.xlarge"), tmp_path)
-
-
-def test_a_setting_that_somebody_broke_is_named(tmp_path):
-    (tmp_path / "bandwidth").write_text("quick\n")
-    with pytest.raises(
-        AwsError, match=r"own setting \(`local-sagemaker bandwidth`\): 'quick' is not a rate"
-    ):
-        bandwidth_for_job(job_request(None), tmp_path)
+def test_what_a_job_asks_for():
+    assert bandwidth_for_job(job_request(None)) is None
+    assert bandwidth_for_job(job_request("200mbit 1ms")).latency == 1e-3
+    assert bandwidth_for_job(job_request("wide")) is None
+    # One instance has no link, but a wrong word is still refused.
+    assert bandwidth_for_job(job_request("50mbit", count=1)) is None
+    with pytest.raises(AwsError, match="'x' is not a setting"):
+        bandwidth_for_job(job_request("x", count=1))
 
 
 def test_a_malformed_variable_is_refused_when_the_job_is_created(emulator):
@@ -106,25 +76,6 @@ def test_a_malformed_variable_is_refused_when_the_job_is_created(emulator):
         api.describe_training_job(TrainingJobName="a-job")
 
 
-def test_the_table_says_what_ec2_says_and_every_type_can_be_asked_for(tmp_path):
-    """moto carries EC2's own answers for every type that is still to be had."""
-    answers = load_resource("ec2/resources/instance_types.json")
-    resources = operation("CreateTrainingJob").input_shape.members["ResourceConfig"]
-    for name, known in instance_types.network_table().items():
-        assert name in resources.members["InstanceType"].enum
-        assert bandwidth_for_job(job_request("by-type", kind=name), tmp_path).rate >= 100e3
-        assert known.source.startswith("https://") and isinstance(known.date, datetime.date)
-        info = answers.get(name.removeprefix("ml."))
-        if info is None:
-            assert "karpenter" in known.source
-            continue
-        cards = info["NetworkInfo"]["NetworkCards"]
-        peak = sum(card["PeakBandwidthInGbps"] for card in cards)
-        assert known.gbit == sum(card["BaselineBandwidthInGbps"] for card in cards), name
-        assert known.burst_gbit == (peak if peak > known.gbit else None), name
-        assert known.efa == info["NetworkInfo"]["EfaSupported"], name
-
-
 FAKE_TC = """#!/bin/sh
 # A kernel that has some disciplines and not others: $REFUSED.
 while read -r line || [ -n "$line" ]; do
@@ -136,11 +87,11 @@ done
 
 UNKNOWN = "(Error: Specified qdisc kind is unknown.)"
 KERNELS = {  # what tc refuses -> what the job's log says, and whether the rate holds
-    "nothing": (True, ["links: 80 Mbit/s and 2 ms between instances, x"]),
+    "nothing": (True, ["links: 80 Mbit/s and 2 ms between instances, asked for by the job"]),
     "netem": (
         True,
         [
-            "links: 80 Mbit/s between instances, x",
+            "links: 80 Mbit/s between instances, asked for by the job",
             f"links are not delayed: this kernel refuses netem {UNKNOWN}",
         ],
     ),
@@ -165,7 +116,7 @@ def test_what_a_kernel_lacks_is_said(tmp_path, monkeypatch, refused):
     monkeypatch.setattr(linux, "SYSTEM_FOLDERS", ())
     for name, value in {"PATH": tmp_path, "SEEN": seen, "REFUSED": refused or ""}.items():
         monkeypatch.setenv(name, str(value))
-    result = bandwidth.shape_ports(["p", "q"], Bandwidth(80e6, 0.002, "x"))
+    result = bandwidth.shape_ports(["p", "q"], Bandwidth(80e6, 0.002))
     assert result == KERNELS[refused]
     if refused == "nothing":
         first, second, *_ = seen.read_text().splitlines()

@@ -11,9 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 from bandwidth_helpers import host_network
-from emulator_harness import command_request
+from emulator_harness import command_request, until_gone
 
-from local_sagemaker.pytest_plugin import BUCKET, Emulator, until_gone
+from local_sagemaker.pytest_plugin import BUCKET, Emulator
 
 MAX_GROWTH = 50 << 20  # bytes, from the end of the warm-up to the last job's
 SETTLE_SECONDS = 60

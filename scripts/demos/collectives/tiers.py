@@ -6,6 +6,7 @@ A message is timed as what it is in a ring: a step of ring.all_gather, in a clos
 begins to receive, sends, waits for what comes, and only then sends again.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -13,13 +14,13 @@ import torch.distributed as dist
 
 from collectives import ring
 from collectives.placement import equal_instances, instance_of
-from collectives.timing import algorithm_of, in_turns
+from collectives.timing import in_turns
 
 TIERS = ("intra_node", "inter_node")
 NETWORK_CARDS = Path("/proc/net/dev")  # Linux: bytes and packets of each card, see proc(5)
 
-SHORT = 65536  # bytes
-CALLS_OF_SHORT = 20  # in a block
+MIN_BLOCK_BYTES = 2**20
+MAX_CALLS = 20  # in a block, to reach that
 
 Key = tuple[str, int, int]  # tier, pairs, bytes of a message
 
@@ -56,21 +57,21 @@ def message_seconds(sizes: list[int], calls: int, blocks: int) -> dict[Key, list
 
 def calls_for(n_bytes: int, calls: int) -> int:
     """How many calls a block has: a short one is over sooner than the ranks can begin together."""
-    return max(calls, CALLS_OF_SHORT) if n_bytes < SHORT else calls
+    return max(calls, min(MAX_CALLS, MIN_BLOCK_BYTES // n_bytes))
 
 
-def card_bytes(algorithm: str, n_bytes: int) -> list[tuple[int, int]] | None:
-    """What the network cards counted in one all-reduce of n_bytes: (sent, received), by rank.
+def card_bytes(function: Callable[[], object]) -> list[tuple[int, int]] | None:
+    """What the network cards counted while all ranks called function: (sent, received), by rank.
 
     With the packets' headers and acknowledgements. None where the system keeps no such counts
-    (/proc/net/dev of Linux). What opens a connection is counted, too: reduce something before.
+    (/proc/net/dev of Linux). What opens a connection is counted, too: call it once before. Ranks
+    of one instance share a card, so each of them reports the same.
     """
     if not NETWORK_CARDS.is_file():
         return None
-    tensor = torch.zeros(n_bytes // 4)
     dist.barrier()
     before = _counted()
-    algorithm_of(algorithm)(tensor)
+    function()
     dist.barrier()
     passed = torch.tensor([now - then for now, then in zip(_counted(), before, strict=True)])
     by_rank = [torch.zeros_like(passed) for _ in range(dist.get_world_size())]

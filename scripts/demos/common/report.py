@@ -7,7 +7,6 @@ JSON and by a SageMaker metric definition with a regex such as `"train_loss": ([
 import hashlib
 import json
 import sys
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -25,7 +24,7 @@ def weights_hash(weights: list[np.ndarray]) -> str:
 
 
 class Report:
-    """Collects the loss of each step; rank 0 prints means, speed and accuracy.
+    """Collects the loss of each step; rank 0 prints means and accuracy.
 
     Every rank must call `step` and `end_epoch` alike: `average` may be a collective operation.
 
@@ -40,9 +39,6 @@ class Report:
         self._args, self._rank, self._world_size, self._average = args, rank, world_size, average
         self._step = 0
         self._losses: list = []
-        self._clock = time.perf_counter()
-        self._timed_steps = 0
-        self._traced = False
         if rank == 0:
             emit(
                 event="start",
@@ -58,42 +54,20 @@ class Report:
         """Note the loss (a scalar) of one finished step; print it every --log-every steps."""
         self._step += 1
         self._losses.append(loss)
-        self._timed_steps += 1
         every = self._args.log_every
         if every and self._step % every == 0:
             value = float(self._average(float(loss)))
             if self._rank == 0:
                 emit(event="step", step=self._step, train_loss=round(value, 6))
-        if not self._traced:
-            # The first step also traces or compiles the model: leave it out of the speed.
-            self._traced = True
-            float(loss)
-            self._clock, self._timed_steps = time.perf_counter(), 0
 
-    def end_epoch(self, epoch: int, evaluate: Callable[[], float], **fields) -> None:
-        """Print the epoch's line. Rank 0 alone calls `evaluate`, which returns the accuracy.
-
-        `step_seconds` is seconds per global batch, `samples_per_second` counts all ranks; both
-        are null when the epoch had no step after the run's first.
-        """
+    def end_epoch(self, epoch: int, evaluate: Callable[[], float]) -> None:
+        """Print the epoch's line. Rank 0 alone calls `evaluate`, which returns the accuracy."""
         mean = sum(float(loss) for loss in self._losses) / len(self._losses)
-        seconds = time.perf_counter() - self._clock
-        train_loss = float(self._average(mean))
+        train_loss = round(float(self._average(mean)), 6)
         if self._rank == 0:
-            per_step = seconds / self._timed_steps if self._timed_steps else None
-            speed = self._args.global_batch_size / per_step if per_step else None
-            emit(
-                event="epoch",
-                epoch=epoch,
-                step=self._step,
-                train_loss=round(train_loss, 6),
-                test_accuracy=round(evaluate(), 6),
-                samples_per_second=speed and round(speed, 1),
-                step_seconds=per_step and round(per_step, 6),
-                **fields,
-            )
+            accuracy = round(evaluate(), 6)
+            emit(event="epoch", epoch=epoch, train_loss=train_loss, test_accuracy=accuracy)
         self._losses = []
-        self._timed_steps, self._clock = 0, time.perf_counter()
 
 
 def report_weights(weights: list[np.ndarray], rank: int = 0) -> None:

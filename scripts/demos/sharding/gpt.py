@@ -5,6 +5,7 @@ from pydoc_data.topics import topics
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, scaled_dot_product_attention
+from torch.utils.checkpoint import checkpoint
 
 CONTEXT = 64  # characters that the model sees
 
@@ -51,7 +52,12 @@ class Block(nn.Module):
 
 
 class GPT(nn.Module):
-    """Characters int64 (n, CONTEXT) to logits (n, CONTEXT, characters). No dropout."""
+    """Characters int64 (n, CONTEXT) to logits (n x CONTEXT, characters). No dropout.
+
+    checkpointing: keep only what enters each block, and compute the rest again for backward.
+    """
+
+    checkpointing = False
 
     def __init__(self, characters: int, width: int = 256, blocks: int = 4, heads: int = 4):
         super().__init__()
@@ -64,10 +70,10 @@ class GPT(nn.Module):
         """See the class."""
         x = self.characters(x) + self.places(torch.arange(x.shape[1], device=x.device))
         for block in self.blocks:
-            x = block(x)
-        return self.logits(self.norm(x))
+            x = checkpoint(block, x, use_reentrant=False) if self.checkpointing else block(x)
+        return self.logits(self.norm(x).flatten(0, 1))
 
 
 def mean_loss(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """Return the mean cross-entropy of the next character: ln of how many, before training."""
-    return cross_entropy(model(x).flatten(0, 1), y.flatten())
+    return cross_entropy(model(x), y.flatten())

@@ -1,12 +1,15 @@
 """Every lesson's exercises: the solutions pass, untouched stubs and wrong answers do not."""
 
 import contextlib
+import functools
 import importlib
 import inspect
 import re
 import subprocess
 import sys
+import textwrap
 
+import jupytext
 import nbformat
 import pytest
 import torch.distributed as dist
@@ -14,6 +17,7 @@ import torch.distributed as dist
 from tools import exercises as generate
 from workshop.launch.horovod import horovod_status
 from workshop.launch.ranks import RankFailed, start_ranks
+from workshop.lesson import check as checking
 from workshop.lesson.check import Wrong, check, numbers
 
 SOURCES = generate.sources()
@@ -49,7 +53,7 @@ def same_ranks_again(running, monkeypatch):
 
 
 def put_in_place_of_ranks(monkeypatch, start):
-    for lesson in ("01", "02", "03", "07"):
+    for lesson in ("01", "02", "03", "07", "11"):
         numbers(lesson)  # loads the checks
         monkeypatch.setattr(sys.modules[f"workshop_checks_lesson_{lesson}"], "start_ranks", start)
 
@@ -68,9 +72,36 @@ class RanksOfAStub:
             dist.destroy_process_group()
 
 
-def wrong_answers(source):
-    """{number: [(answer, regular expression of the message)]} of tests/exercises/wrong_NN.py."""
-    return importlib.import_module(f"wrong_{source.stem[:2]}").WRONG
+def changes(source, kind="WRONG"):
+    """{number: [(change, regular expression of the message)]} of wrong_NN.py; RIGHT: no message."""
+    return getattr(importlib.import_module(f"wrong_{source.stem[:2]}"), kind, {})
+
+
+@functools.cache
+def solved(source):
+    """(the first code cell, which imports; the exercises by number) of a solutions file."""
+    notebook = jupytext.read(source, fmt="py:percent")
+    first = next(cell.source for cell in notebook.cells if cell.cell_type == "code")
+    return first, {exercise.number: exercise for exercise in generate.exercises(source)}
+
+
+def changed(source, number, change):
+    """The solution with a change, as a function.
+
+    change: a text, in place of the solution's lines; or {old: new}, texts that are there once.
+    """
+    imports, exercises = solved(source)
+    text = exercises[number].answer.source
+    if isinstance(change, str):
+        text = generate.SOLUTION.sub(lambda match: textwrap.indent(change, match[1]), text)
+    else:
+        for old, new in change.items():
+            assert text.count(old) == 1, f"{number} has this {text.count(old)} times: {old}"
+            text = text.replace(old, new)
+    names = {"__name__": "__main__"}
+    exec(imports, names)
+    exec(compile(text, "an answer", "exec"), names)
+    return names[re.search(r"check\([^,]*, (\w+)\)", exercises[number].check.source)[1]]
 
 
 def tagged(notebook, tag):
@@ -82,7 +113,7 @@ def test_a_few_exercises_each_with_a_check_and_three_wrong_answers(source):
     expected = [exercise.number for exercise in generate.exercises(source)]
     assert 2 <= len(expected) <= 6
     assert numbers(source.stem[:2]) == expected, "checks in notebooks/checks/lesson_NN.py"
-    wrong = wrong_answers(source)
+    wrong = changes(source)
     assert sorted(wrong) == expected
     assert all(len(answers) >= 3 for answers in wrong.values()), "plausible ones, at least three"
 
@@ -129,22 +160,22 @@ def test_an_untouched_stub_is_not_right(source, monkeypatch):
 
 @lesson
 def test_another_right_answer_passes(source):
-    """RIGHT in tests/exercises/wrong_NN.py: what differs from the solution, and is right, too."""
-    module = importlib.import_module(f"wrong_{source.stem[:2]}")
-    for number, answers in getattr(module, "RIGHT", {}).items():
-        for answer in answers:
-            check(number, answer)
+    for number, answers in changes(source, "RIGHT").items():
+        for change in answers:
+            check(number, changed(source, number, change))
 
 
 @lesson
-@pytest.mark.parametrize("most", [4, pytest.param(None, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("most", [2, pytest.param(None, marks=pytest.mark.soak)])
 def test_a_learner_is_told_what_is_wrong(source, most):
-    """Of each exercise the first four wrong answers, because many start ranks; or all."""
+    """Where a check starts ranks, by the first two wrong answers; else by all."""
     missed = []
-    for number, answers in wrong_answers(source).items():
-        for at, (answer, message) in enumerate(answers[:most]):
+    for number in numbers(source.stem[:2]):
+        starts_ranks = checking._CHECKS[number][1] > checking.SECONDS
+        answers = changes(source)[number][: most if starts_ranks else None]
+        for at, (change, message) in enumerate(answers):
             try:
-                check(number, answer)
+                check(number, changed(source, number, change))
             except Wrong as wrong:
                 if not re.search(message, str(wrong), re.DOTALL):
                     missed.append(f"{number}, answer {at}: {message!r} is not in {str(wrong)!r}")

@@ -1,74 +1,35 @@
-"""Plausible wrong answers to lesson 99's exercises, and what they must be told."""
+"""Wrong answers to lesson 99's exercises, as changes of the solutions, and what is said of them."""
 
-from graphlib import TopologicalSorter
-
-
-def as_dict(tags):
-    return {tag["Key"]: tag["Value"] for tag in tags}
-
-
-def looks_at_the_seat_only(tags, seat):
-    return as_dict(tags).get("seat") == seat
-
-
-def looks_at_the_course_only(tags, seat):
-    return as_dict(tags).get("workshop") == "data-parallel"
-
-
-def takes_a_beginning(tags, seat):
-    pairs = as_dict(tags)
-    return pairs.get("workshop") == "data-parallel" and pairs.get("seat", "-").startswith(seat)
-
-
-def wants_exactly_two(tags, seat):
-    return tags == [{"Key": "workshop", "Value": "data-parallel"}, {"Key": "seat", "Value": seat}]
-
-
-def needs_tags(tags, seat):
-    pairs = as_dict(tags)
-    return pairs["workshop"] == "data-parallel" and pairs["seat"] == seat
-
-
-def says_which(tags, seat):
-    pairs = as_dict(tags)
-    return pairs.get("workshop") and pairs.get("seat")
-
-
-def one_level(uses):
-    """Puts what is used behind the rest, and stops there."""
-    used = set().union(*uses.values())
-    return [thing for thing in uses if thing not in used] + sorted(used)
-
+COURSE, SEAT = 'by_key.get("workshop") == "data-parallel"', 'by_key.get("seat") == seat'
+ORDER = "list(TopologicalSorter(uses).static_order())[::-1]"
+ONE_LEVEL = """used = set().union(*uses.values())
+return [thing for thing in uses if thing not in used] + sorted(used)"""
 
 WRONG = {
     "99.1": [
-        (looks_at_the_seat_only, "would delete a thing that has only the seat"),
-        (looks_at_the_course_only, "would delete a thing that has no seat"),
-        (takes_a_beginning, "would delete a thing that is seat ada-2's"),
-        (wants_exactly_two, "leaves a thing that has a third tag, too"),
-        (needs_tags, "stopped with KeyError: 'workshop'"),
-        (says_which, "returned 'ada' .* Return True or False"),
-        (lambda tags, seat: None, "returned None .* Return True or False"),
+        ({f"{COURSE} and ": ""}, "would delete a thing that has only the seat"),
+        ({f" and {SEAT}": ""}, "would delete a thing that has no seat"),
+        (
+            {SEAT: 'by_key.get("seat", "-").startswith(seat)'},
+            "would delete a thing that is seat ada-2's",
+        ),
+        (
+            {f"{COURSE} and {SEAT}": 'by_key == {"workshop": "data-parallel", "seat": seat}'},
+            "leaves a thing that has a third tag, too",
+        ),
+        ({'by_key.get("workshop")': 'by_key["workshop"]'}, "stopped with KeyError: 'workshop'"),
+        (
+            {COURSE: 'by_key.get("workshop")', SEAT: 'by_key.get("seat")'},
+            "returned 'ada' .* Return True or False",
+        ),
+        ("return None", "returned None .* Return True or False"),
     ],
     "99.2": [
-        (
-            lambda uses: list(TopologicalSorter(uses).static_order()),
-            "'configuration' is deleted before 'endpoint'",
-        ),
-        (list, "'storage' is deleted before 'roles'"),
-        (lambda uses: list(uses)[::-1], "'configuration' is deleted before 'endpoint'"),
-        (one_level, "'e' is deleted before 'z', which uses it"),
-        (lambda uses: sorted(uses), "'configuration' is deleted before 'endpoint'"),
-        (lambda uses: set(uses), "Return a list"),
-        (lambda uses: None, "Return a list"),
-        (
-            lambda uses: [
-                thing
-                for thing in list(TopologicalSorter(uses).static_order())[::-1]
-                if thing in uses
-            ],
-            "'storage' is missing",
-        ),
-        (lambda uses: list(uses) * 2 if uses else [], "has something twice"),
+        ({"[::-1]": ""}, "'configuration' is deleted before 'endpoint'"),
+        ("return list(uses)", "'storage' is deleted before 'roles'"),
+        (ONE_LEVEL, "'e' is deleted before 'z', which uses it"),
+        ("return set(uses)", "Return a list"),
+        ({ORDER: f"[thing for thing in {ORDER} if thing in uses]"}, "'storage' is missing"),
+        ("return list(uses) * 2 if uses else []", "has something twice"),
     ],
 }

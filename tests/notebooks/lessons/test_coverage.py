@@ -45,10 +45,6 @@ def test_what_shows_a_claim_was_recorded_there(lesson_run, number):
     assert missing == []
 
 
-def test_most_claims_are_shown_by_a_result():
-    assert len(RESULTS) > len(ROWS) / 2
-
-
 def test_names_that_the_documents_use_are_not_there():
     """Rows 5, 11, 60, 69, 72 and 74: what lessons 03 to 09 say of them in a sentence."""
     import keras

@@ -76,11 +76,11 @@ def test_the_learning_rate_makes_up_for_fewer_updates(lesson):
     results = lesson.results
     right = results["accuracies"]
     assert sorted(results["updates"].values()) == [20, 20, 100, 100, 100, 880]
-    assert results["updates"]["1 x 32 images"] == 880
-    assert right["1 x 32 images"] > 0.95
-    assert right["1 x 32 images"] > right["8 x 32, rate x 8"] > right["8 x 32, same rate"] + 0.05
+    assert results["updates"]["batch 32"] == 880
+    assert right["batch 32"] > 0.95
+    assert right["batch 32"] > right["batch 256, rate x 8"] > right["batch 256, same rate"] + 0.05
     # With as many updates at a smaller rate it learns more: the rate broke it, not the batch alone.
-    far, calm = "32 x 32, rate x 32, warm-up", "32 x 32, rate x 8, warm-up"
+    far, calm = "batch 1,024, rate x 32, warm-up", "batch 1,024, rate x 8, warm-up"
     assert right[far] < 0.5 and right[calm] > right[far]
     assert results["last_losses"][far] > results["last_losses"][calm]
 

@@ -25,11 +25,11 @@ def check_what_any_library_must_show(results, endpoint_hosts=(1, 2)):
     assert after >= before + 8, "momentum for eight variables"
     assert results["gradients"] == 8
     # How fast is a matter of the day; test_scaling.py is about how it is computed.
-    assert set(results["scaling"]) == {"512 of 28 x 28", "64 of 8 x 8"}
+    assert set(results["scaling"]) == {"512 images", "8 images"}
     for record in results["scaling"].values():
         assert record["world_size"] == 2
         assert 0 < record["share"]["low"] <= record["share"]["median"] <= record["share"]["high"]
-    long, short = (results["scaling"][name]["r"] for name in ("512 of 28 x 28", "64 of 8 x 8"))
+    long, short = (results["scaling"][name]["r"] for name in ("512 images", "8 images"))
     assert long["median"] < short["median"], "the exchange is as long, the computing longer"
 
 
@@ -43,7 +43,7 @@ def test_lesson_04(lesson_run):
         assert results["phases"][0] == "negotiate" and "all-reduce" in results["phases"]
         assert all(ms > 0 for ms in results["phase_ms"])
         assert results["unfused_times"] > 0
-        assert results["fusion_verdict"] in ("faster", "slower", "no difference shown")
+        assert results["fusion_verdict"] in ("slower", "no difference shown")
     else:
         assert results["phases"] == ["all-reduce"]
         assert "Horovod is missing here" in run.printed

@@ -69,7 +69,7 @@ def test_the_appendix_names_its_cost_and_takes_what_a_seat_may():
     text = (SDK_V3 / "sdk_v3.py").read_text()
     (count,) = re.findall(r"instance_count=(\d+)", text)
     usd = cost("ml.c5.xlarge", int(count), PLANNED_SECONDS).usd
-    assert f"about {usd:.2f} USD: one job" in text and text.count(".train(") == 1
+    assert f"about {usd:.2f} USD: one job" in text and text.count("\nddp.train(") == 1
     assert set(re.findall(r"\bml\.\w+\.\w+", text)) == {"ml.c5.xlarge"}
     assert "ml.c5.xlarge" in template_parameters("roles")["InstanceTypes"]["Default"].split(",")
 

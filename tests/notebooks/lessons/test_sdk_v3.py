@@ -123,10 +123,16 @@ def built():
 
 
 def test_version_2s_own_modules_make_the_recorded_requests(built):
-    """Who changes a job or the code runs `make sdk-v3`, which records it again."""
+    """Who adds a job or changes the code runs `make sdk-v3 ONLY=...`, which records it again.
+
+    Not for another number: the values of hyperparameters are not compared.
+    """
     assert list(built) == list(RECORDED["requests"])
     for name, (_, request) in built.items():
-        assert differences(request, RECORDED["requests"][name]) == {}, name
+        differing = differences(request, RECORDED["requests"][name])
+        numbers = {path for path in differing if path.startswith("HyperParameters.")}
+        assert {differing.pop(path) for path in numbers} <= {"another value"}, name
+        assert differing == {}, name
 
 
 def test_the_recording_is_of_the_environments_version():
@@ -135,9 +141,9 @@ def test_the_recording_is_of_the_environments_version():
     assert f"sagemaker\n{RECORDED['sagemaker']} " in (SDK_V3 / "results.md").read_text()
 
 
-def test_the_two_versions_send_the_same_but_for_what_is_listed(clean_aws):
+def test_the_two_versions_send_the_same_but_for_what_is_listed(built, clean_aws):
     unused = set(EVERYWHERE)
-    for name, request in RECORDED["requests"].items():
+    for name, (_, request) in built.items():
         lesson, _, short = name.partition(" ")
         job = sdk_v3.jobs(lesson)[short]
         (sent,) = preview([job], preview_session("local"))

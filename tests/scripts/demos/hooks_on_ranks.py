@@ -1,7 +1,5 @@
 """What the tests of the communication hooks run on every rank. torch is imported there only."""
 
-from unittest import mock
-
 
 def gradients(settings, steps, per_instance):
     """Gradients after each step, as one vector a step. settings: of `parallel` and `register`."""
@@ -23,16 +21,6 @@ def gradients(settings, steps, per_instance):
             )
             optimizer.step()
     return gradients_of
-
-
-def bytes_of_buckets(per_instance):
-    """Bytes of each bucket that the hierarchical hook was given in two steps, in order."""
-    from common.hooks_torch import TwoTier
-
-    settings = {"all_reduce": "hierarchical", "bucket_megabytes": 0.01}
-    with mock.patch.object(TwoTier, "average", autospec=True, side_effect=TwoTier.average) as seen:
-        gradients(settings, 2, per_instance)
-    return [values.nbytes for _, values in (call.args for call in seen.mock_calls)]
 
 
 def refused(settings, per_instance):

@@ -158,17 +158,6 @@ def test_a_tensor_with_gaps_is_refused(ranks, algorithm):
     assert errors == ["The tensor is not contiguous in memory: pass tensor.contiguous()."] * RANKS
 
 
-def test_seconds_come_by_block(ranks):
-    names = [*BY_RANK, *PLACED, "gloo", "ring again"]
-    timer = "collectives.timing:interleaved_seconds"
-    for seconds_by_name in ranks.run(timer, names, 4000, 3, 2):
-        assert list(seconds_by_name) == names and {
-            len(seconds) for seconds in seconds_by_name.values()
-        } == {2}
-        timed = {name for name, seconds in seconds_by_name.items() if min(seconds) > 0}
-        assert timed == set(names)
-
-
 def test_messages_are_timed_by_block_and_all_ranks_know_the_slowest(ranks):
     results = ranks.run(on_ranks.seconds, RANKS // 2, [8, 4000])
     both = ("intra_node", "inter_node")
@@ -225,12 +214,6 @@ def test_the_hierarchical_hook_is_the_default_but_for_rounding(
     assert max(off(gradients(ranks, per_instance, **settings), default)) < 1e-5
 
 
-def test_small_buckets_are_several(ranks):
-    seen = ranks.run(hooks_on_ranks.bytes_of_buckets, 2)
-    assert seen == [seen[0]] * RANKS
-    assert len(seen[0]) >= 4  # two steps: the first has one bucket, then DDP arranges them anew
-
-
 def test_sixteen_bits_are_close(ranks, default):
     assert 1e-6 < max(off(gradients(ranks, all_reduce="fp16"), default)) < 1e-2
 
@@ -261,6 +244,3 @@ def test_hierarchical_needs_gloo(monkeypatch):
     model = argparse.Namespace(process_group=None)
     with pytest.raises(ScriptError, match="here the backend is nccl"):
         register(model, "hierarchical")
-
-
-# The last ones: after a failure the ranks are new.

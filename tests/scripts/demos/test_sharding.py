@@ -11,7 +11,7 @@ SMALL = 4096  # bytes: padding of parts, steps that the optimizer counts, a loss
 
 @pytest.fixture(scope="module")
 def records():
-    flags = ["--ways", ",".join(WAYS), "--width", "64", "--blocks", "2", "--steps", "1"]
+    flags = ["--ways", ",".join(WAYS), "--width", "64", "--blocks", "2", "--rounds", "1"]
     command = [*mpirun(2), DEMOS / "measure_sharding.py", *flags]
     done = finish(command, check=True, timeout=240, env=dict(os.environ))
     return {record["way"]: record for record in done.events("sharding")}
@@ -50,4 +50,4 @@ def test_zero3_sends_three_models_where_the_others_send_two(records):
 
 def test_an_unknown_way_is_refused(run):
     done = run(*mpirun(1), DEMOS / "measure_sharding.py", "--ways", "zero4", check=False)
-    assert done.code == 1 and "there is no 'zero4'" in done.stderr
+    assert done.code == 2 and "there is no 'zero4'" in done.stderr

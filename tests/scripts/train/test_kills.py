@@ -14,17 +14,10 @@ from pathlib import Path
 
 import psutil
 import pytest
+from emulator_harness import until_gone
 
 from data_prep import digits
-from local_sagemaker.pytest_plugin import (
-    ANY_IMAGE,
-    BUCKET,
-    Emulator,
-    TrainingJob,
-    estimator,
-    start,
-    until_gone,
-)
+from local_sagemaker.pytest_plugin import ANY_IMAGE, BUCKET, Emulator, TrainingJob, estimator, start
 
 TRAIN = Path(__file__).parents[3] / "scripts" / "train"
 END_SECONDS = 30.0  # from the kill to the job's end
@@ -147,7 +140,7 @@ WAYS = {
 def emulator(sagemaker_emulator, tmp_path_factory):
     """The emulator; its bucket holds the digits."""
     empty = tmp_path_factory.mktemp("digits") / "made"
-    folder = digits.prepare(empty, as_tfrecord=False, quiet=True)
+    folder = digits.prepare(empty, quiet=True)
     for path in Path(folder).glob("*/part-*"):
         sagemaker_emulator.put(f"digits/{path.parent.name}/{path.name}", path.read_bytes())
     return sagemaker_emulator

@@ -203,6 +203,7 @@ def tfrecords(folder: Path, counts: tuple[int, ...], shape=(8, 8, 1)) -> list[st
     return sorted(map(str, folder.iterdir()))
 
 
+@pytest.mark.soak  # lesson 09 trains on such files
 def test_trains_on_tfrecord_files_of_images_of_cifar10s_size(tmp_path):
     for channel in ("training", "test"):
         tfrecords(tmp_path / channel, (33, 31), (32, 32, 3))
@@ -233,6 +234,7 @@ def test_ranks_stream_each_record_once_an_epoch(tmp_path, counts):
     assert ranks[0][:40] != ranks[0][40:] and ranks[0][:40] != sorted(ranks[0][:40])
 
 
+@pytest.mark.soak  # lesson 09 streams and counts megabytes
 def test_streaming_holds_little_in_memory_and_begins_at_once(tmp_path):
     tfrecords(tmp_path / "records", (1000, 1000), (32, 32, 3))
     flags = ["--times", 20, tmp_path / "records"]  # 125 MB

@@ -28,8 +28,9 @@ def executable(path: Path, text: str) -> Path:
 
 
 @pytest.fixture
-def finished(tmp_path):
+def finished(tmp_path, monkeypatch):
     """A copy of the set-up, with a space in its path and a .venv that a set-up would call done."""
+    monkeypatch.delenv("PYTHONPATH", raising=False)  # it may name the original's folder
     root = tmp_path / "a copy"
     for name in ("setup", "requirements"):
         folder = root / "tools" / name

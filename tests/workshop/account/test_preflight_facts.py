@@ -86,22 +86,3 @@ def test_every_strategy_that_preflight_knows_is_known_to_the_sdk(session):
         assert [
             name for name in parameters if name.startswith("sagemaker_") and "enabled" in name
         ], key
-
-
-@pytest.mark.parametrize("key", ["horovod", "ddp", "parameter_sever"])
-def test_an_unknown_key_is_indeed_ignored_by_the_sdk(session, key):
-    image = {"framework_version": "2.12.0", "py_version": "py310", "instance_type": "ml.c5.xlarge"}
-    with_key = hyperparameters(session, TensorFlow, {key: {"enabled": True}}, **image)
-    assert with_key == hyperparameters(session, TensorFlow, {}, **image)
-
-
-def test_the_sdk_lets_smddp_pass_on_a_cpu(session):
-    parameters = hyperparameters(
-        session,
-        PyTorch,
-        {"smdistributed": {"dataparallel": {"enabled": True}}},
-        framework_version="2.2.0",
-        py_version="py310",
-        instance_type="ml.m5.xlarge",
-    )
-    assert parameters["sagemaker_distributed_dataparallel_enabled"] == "true"

@@ -6,9 +6,7 @@ from sagemaker.pytorch import PyTorch
 from workshop.account.preflight import BadConfiguration, JobConfiguration, all_ok, check
 from workshop.account.preflight.rules import RULES
 from workshop.jobs.job_preview import preview_session
-from workshop.paths import TRAIN
 
-TRAIN_SCRIPT = (TRAIN / "train_tf.py").read_text(encoding="utf-8")
 # A job that is right. Each of the others differs from it.
 RIGHT = {
     "framework": "tensorflow",
@@ -91,11 +89,6 @@ BAD = [
     ("no_image", job(framework_version="2.15"), "2.12"),
     ("no_image", job(py_version="py38"), "py310"),
     ("no_image", job(region="eusc-de-east-1"), "Unsupported region"),
-    (
-        "old_python",
-        job(version("2.10.1", "py39"), script=TRAIN_SCRIPT),
-        "needs Python 3.10; the image of tensorflow 2.10.1 has 3.9",
-    ),
     ("unknown_key", job(starts(horovod={"enabled": True})), 'Did you mean "mpi"?'),
     ("unknown_key", job(starts(parameter_sever={"enabled": True})), '"parameter_server"?'),
     ("unknown_option", job(mpi(custom_mpi_option="-x A=1")), 'mean "custom_mpi_options"?'),
@@ -133,11 +126,6 @@ BAD = [
     ),
     ("smddp_by_torchrun", pytorch(P4D, TORCH, script='init_process_group("smddp")'), ""),
     ("spot_without_checkpoints", job(SPOT, checkpoint_s3_uri=""), ""),
-    (
-        "efa_over_subnets",
-        pytorch(P4D, VPC, SMDDP, subnets=("subnet-a", "subnet-b")),
-        "2 subnets may be in several",
-    ),
 ]
 KNOWN_ONLY = {"unknown_hardware", "debugger"}  # they say what is not known, and object to nothing
 

@@ -87,21 +87,8 @@ ROWS = [
         )
     ),
 ]
-NOTEBOOKS = [
-    Row(
-        f"a lesson's parameter: {given}",
-        f"run {lesson} -p {given} --out {{here}}/out",
-        words,
-        code=1,
-    )
-    for lesson, given, words in (
-        ("00", "epoch=3", ("no parameter epoch", "It has:", "epochs")),
-        ("00", "epochs=many", ("epochs is 'many'", "a whole number", "such as 20")),
-        ("00", "seat=ME", ("seat is 'ME'", "small letters")),
-    )
-]
 
 
-@pytest.mark.parametrize("row", [*ROWS, *NOTEBOOKS], ids=lambda row: row.name.replace(" ", "-"))
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name.replace(" ", "-"))
 def test_a_command_line_that_is_refused(row, tmp_path):
     check(row, main, tmp_path)

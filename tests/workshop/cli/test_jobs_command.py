@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import ClientError
 from click.testing import CliRunner
+from emulator_harness import until_log
 
-from local_sagemaker.pytest_plugin import BUCKET, emulator, estimator, sdk_session, start, until_log
+from local_sagemaker.pytest_plugin import BUCKET, emulator, estimator, sdk_session, start
 from workshop.cli import main
 from workshop.paths import ROOT
 

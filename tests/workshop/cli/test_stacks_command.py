@@ -120,9 +120,3 @@ def test_on_aws_down_asks_first(run, monkeypatch):
     assert all(row.usable for row in stacks.status(opened, stacks.STACKS))
     code, out = run("down", "--seat", "cmd5", "--target", "aws", answer="y\n")
     assert (code, out.count(": deleted")) == (0, 2)
-
-
-@pytest.mark.parametrize("name", ["up", "status", "down"])
-def test_help_tells_what_it_does_and_how_it_exits(run, name):
-    code, out = run(name, "--help")
-    assert code == 0 and "Exit status:" in " ".join(out.split())

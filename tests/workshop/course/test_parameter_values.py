@@ -5,7 +5,7 @@ from __future__ import annotations
 import nbformat
 import pytest
 
-from workshop.course.execute import UnknownParameter, WrongParameter, check_parameters
+from workshop.jobs.lesson_jobs import WrongParameter, check_parameters, parameters_of
 
 CELL = "target = 'local'\nepochs = 20\nrate = 0.05\nsubnets = []\nfast = False\nhalf = 1 / 2\n"
 RIGHT = [("epochs", 0), ("epochs", 3), ("rate", 1), ("rate", 0.5), ("subnets", ["a"])]
@@ -37,15 +37,15 @@ def lesson(tmp_path_factory):
 
 @pytest.mark.parametrize(("name", "value"), RIGHT)
 def test_a_value_that_is_right(lesson, name, value):
-    check_parameters(lesson, {name: value})
+    check_parameters(lesson.name, {name: value}, parameters_of(lesson))
 
 
 @pytest.mark.parametrize(("name", "value", "expected"), WRONG)
 def test_a_value_that_is_wrong(lesson, name, value, expected):
     with pytest.raises(WrongParameter, match=rf"05\.ipynb: {name} is .*; expected {expected}"):
-        check_parameters(lesson, {name: value})
+        check_parameters(lesson.name, {name: value}, parameters_of(lesson))
 
 
 def test_a_name_that_is_not_there(lesson):
-    with pytest.raises(UnknownParameter, match=r"no parameter epoch\. It has: epochs, fast"):
-        check_parameters(lesson, {"epoch": 3})
+    with pytest.raises(WrongParameter, match=r"no parameter epoch\. It has: epochs, fast"):
+        check_parameters(lesson.name, {"epoch": 3}, parameters_of(lesson))

@@ -156,7 +156,6 @@ def test_an_interrupt_leaves_nothing(write_notebook, tmp_path, own_state, number
             assert process.poll() is None, process.communicate()[0]
             assert time.monotonic() < deadline
             time.sleep(0.2)
-        time.sleep(1)
         process.send_signal(number)
         output, _ = process.communicate(timeout=90)
     finally:

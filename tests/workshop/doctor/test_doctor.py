@@ -47,11 +47,6 @@ def test_doctor_checks_this_machine(tmp_path):
     assert done.returncode == (1 if FAIL in results.values() else 0)
 
 
-def test_bandwidth_executes_nothing_of_the_current_folder(tmp_path):
-    done = run_among_traps(tmp_path, "local-sagemaker", "bandwidth", "--between", "200mbit")
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 @pytest.mark.parametrize(("level", "code"), [(OK, 0), (WARN, 0), (FAIL, 1)])
 def test_only_a_failure_makes_it_exit_1(monkeypatch, level, code):
     monkeypatch.setattr(
@@ -161,11 +156,3 @@ def test_horovod_missing_says_what_the_set_up_found(monkeypatch, tmp_path):
     (tmp_path / "horovod.json").write_text(json.dumps(left))
     status = horovod.horovod_status()
     assert not status.available and status.why == left["reason"] and status.do == "X"
-
-
-@pytest.mark.horovod
-def test_horovod_here_is_found():
-    status = horovod.horovod_status()
-    if not status.available:
-        pytest.skip(str(status))
-    assert status.version == "0.28.1"

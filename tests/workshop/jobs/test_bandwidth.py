@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from moto.utilities.utils import load_resource
 
 from local_sagemaker.cluster import linux, probe
 from workshop.jobs import bandwidth
@@ -30,3 +31,18 @@ def test_network_performance():
     assert bandwidth.network_performance("ml.p5.48xlarge").gbit == 3200
     with pytest.raises(ValueError, match=r"'c5\.xlarge' is known here.*ml\.c5\.xlarge"):
         bandwidth.network_performance("c5.xlarge")
+
+
+def test_the_table_says_what_ec2_says():
+    """moto carries EC2's own answers for every type that is still to be had."""
+    answers = load_resource("ec2/resources/instance_types.json")
+    for name, known in bandwidth.network_table().items():
+        info = answers.get(name.removeprefix("ml."))
+        if info is None:
+            assert "karpenter" in known.source
+            continue
+        cards = info["NetworkInfo"]["NetworkCards"]
+        peak = sum(card["PeakBandwidthInGbps"] for card in cards)
+        assert known.gbit == sum(card["BaselineBandwidthInGbps"] for card in cards), name
+        assert known.burst_gbit == (peak if peak > known.gbit else None), name
+        assert known.efa == info["NetworkInfo"]["EfaSupported"], name

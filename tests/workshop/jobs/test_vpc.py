@@ -7,11 +7,12 @@ import pytest
 from local_sagemaker.cluster.spec import Connectivity
 from local_sagemaker.training.connectivity import connectivity_for_job
 from workshop.account import stacks
-from workshop.jobs.vpc import NoNetwork, network
+from workshop.jobs.vpc import NoNetwork, network, network_from_stack
 
 
 def seat_of(session, name: str, target: str = "local") -> SimpleNamespace:
-    return SimpleNamespace(target=target, seat=name, client=session.client)
+    where = {"target": target, "seat": name, "region": session.region}
+    return SimpleNamespace(client=session.client, **where)
 
 
 def connectivity(emulator, region: str, network: dict) -> Connectivity:
@@ -23,6 +24,7 @@ def test_a_network_is_made_once_for_a_seat(session, sagemaker_emulator):
     first, again = network(session), network(session)
     assert first == again
     assert not set(first["subnets"]) & set(network(seat_of(session, "other"))["subnets"])
+    assert len(network_from_stack(session, serving=True)["subnets"]) == 2
     ec2 = session.client("ec2")
     (group,) = ec2.describe_security_groups(GroupIds=first["security_group_ids"])["SecurityGroups"]
     (subnet,) = ec2.describe_subnets(SubnetIds=first["subnets"])["Subnets"]

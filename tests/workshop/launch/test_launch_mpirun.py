@@ -59,12 +59,6 @@ def test_only_the_command_is_shown_if_so_asked(capsys):
     assert capsys.readouterr().out == "$ mpirun -np 1 python -c \"print('I am here')\"\n"
 
 
-def test_the_ranks_are_of_one_world():
-    text = "from mpi4py import MPI; w = MPI.COMM_WORLD; print(w.size, w.allreduce(w.rank))"
-    done = mpirun(4, "python", "-c", text, show=False)
-    assert [line.text for line in done.lines] == ["4 6"] * 4
-
-
 def test_lines_of_several_ranks_do_not_mix():
     done = mpirun(2, *python("[print(rank, 'x' * 300) for _ in range(500)]"), show=False)
     expected = {0: "0 " + "x" * 300, 1: "1 " + "x" * 300}

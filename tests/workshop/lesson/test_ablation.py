@@ -20,6 +20,12 @@ def test_each_of_nine_steps_only_adds_lines(script):
 
 
 @script
+def test_the_lines_of_several_steps_are_numbered(script):
+    added = [line for line in ablation.diff(script, 1, 2).splitlines() if line.startswith("+")]
+    assert {line[line.rindex("#") :] for line in added} == {"# (1)", "# (2)"}
+
+
+@script
 def test_without_any_step_it_knows_of_no_other_process(script):
     tree = ast.parse(ablation.text_without(script, range(1, 10)))
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}

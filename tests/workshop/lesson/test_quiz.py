@@ -38,13 +38,6 @@ def test_every_quiz_has_three_or_four_whole_questions(lesson):
         assert type(question.answer) is int and 0 <= question.answer < len(question.choices)
 
 
-# The lessons whose choices each have an answer of their own.
-@pytest.mark.parametrize("lesson", ["01", "08", "09", "10", "99"])
-def test_each_choice_has_its_own_answer(lesson):
-    for question in load(lesson):
-        assert len(set(question.why)) == len(question.choices), question.text
-
-
 def test_an_answer_to_each_choice_is_shown_at_that_choice_only(tmp_path):
     answers = '["too few", "yes", "too many"]'
     question = QUESTION.format(answer=1).replace('"Because of `rank`."', answers)

@@ -107,14 +107,6 @@ def test_what_makes_no_sense_is_refused():
 
 
 def test_a_link_is_fitted_to_three_sizes_or_more():
-    """The errors that count are relative: 8 bytes weigh as much as a megabyte."""
-    exact = {n_bytes: 1e-4 + 4e-8 * n_bytes for n_bytes in (8, 65_536, 1_048_576)}
-    link = Link.fit(exact)
-    assert link.alpha == pytest.approx(1e-4) and link.beta == pytest.approx(4e-8)
-    off = Link.fit(exact | {8: 1.2e-4})
-    assert 1.0e-4 < off.alpha < 1.2e-4 and off.beta == pytest.approx(4e-8, rel=0.05)
-    flat = Link.fit({8: 3e-3, 1000: 2e-3, 2000: 1e-3})
-    assert flat.beta == 0 and flat.alpha > 0
     for seconds in ({8: 1.0, 16: 2.0}, {8: 0.0, 16: 1.0, 32: 2.0}):
         with pytest.raises(ValueError, match="three sizes"):
             Link.fit(seconds)

@@ -226,18 +226,3 @@ def test_the_least_of_the_blocks_is_fitted_and_adding_is_read():
     assert tiers.inter_node.busy.beta == pytest.approx(
         TIERS.inter_node.seconds(1e9, 4) / 1e9, rel=0.01
     )
-
-
-def test_messages_share_the_cores_of_one_machine_by_their_tier():
-    """Of a ring's 8 messages 6 stay inside: they cost what such messages cost, 8 at once."""
-    machine = {
-        "intra_node": SharedLinks(Link(1.0, 0.0), Link(2.0, 0.0), at_once=8, fewest=4),
-        "inter_node": SharedLinks(Link(3.0, 0.0), Link(10.0, 0.0), at_once=8, fewest=2),
-    }
-    links = dataclasses.replace(TIERS, machine=machine)
-    place = {"instances": 2, "ranks_per_instance": 4, "links": links}
-    assert estimated_seconds("ring", 8, **place) == pytest.approx(14 * (6 * 2.0 + 2 * 10.0) / 8)
-    # To one instance from three others: three messages out, on one link in.
-    step = [all_reduces.Message(n, 0, 8.0) for n in (1, 2, 3)]
-    seconds = links.seconds(step, Placement(4, 1))
-    assert seconds == pytest.approx(3.0 + (10.0 - 3.0) / 6)

@@ -1,22 +1,20 @@
 """The model's errors: from records of links and all-reduces to points, a summary, wrong winners."""
 
-import math
-
 import pandas as pd
 import pytest
 
 from workshop.measure import held_out, overlap
-from workshop.measure.alpha_beta import HierarchicalLinks, estimated_seconds
-from workshop.measure.step_time import Compute, at_bandwidth, step_seconds
+from workshop.measure.alpha_beta import estimated_seconds
+from workshop.measure.step_time import Compute, step_seconds
 
-SIZES = (8, 65_536, 1_048_576)
+SIZES = (262_144, 524_288, 1_048_576)
 ALPHA = {"intra_node": 1e-4, "inter_node": 1e-3}
 
 
 def link_events(mbit, at_once=4):
     """Links on which a message takes alpha + bytes / rate, and 5 % of the bytes are headers."""
     for tier, alpha in ALPHA.items():
-        rate = 8e9 if tier == "intra_node" or mbit is None else mbit * 1e6
+        rate = 8e9 if tier == "intra_node" else mbit * 1e6
         for pairs in (1, at_once):
             for size in SIZES:
                 seconds = alpha + 1.05 * pairs * 8 * size / rate
@@ -29,7 +27,7 @@ def job(mbit, instances=2, ranks=4, latency_ms=0, algorithms=("ring", "hierarchi
     where = {"instances": instances, "ranks_per_instance": ranks}
     events = [{"event": "placement", **where}, *link_events(mbit)]
     about = {"mbit": mbit, "latency_ms": latency_ms, **where}
-    tiers = held_out.links_of([CALIBRATION, UNLIMITED], mbit, latency_ms)
+    tiers = held_out.links_of(CALIBRATION, mbit, latency_ms)
     for algorithm in algorithms:
         for size in (1_000_000, 8_000_000):
             seconds = estimated_seconds(algorithm, size, links=tiers, **where)
@@ -42,17 +40,11 @@ def job(mbit, instances=2, ranks=4, latency_ms=0, algorithms=("ring", "hierarchi
 PLACE = {"instances": 2, "ranks_per_instance": 4}
 ABOUT = {"latency_ms": 0, **PLACE}
 CALIBRATION = {"mbit": 200, **ABOUT, "events": list(link_events(200))}
-UNLIMITED = {
-    "mbit": None,
-    **ABOUT,
-    "events": [{"event": "placement", **PLACE}, *link_events(None)],
-}
 
 
 def test_other_rates_layouts_and_latencies_are_predicted_from_the_first_job():
     jobs = [
         CALIBRATION,
-        UNLIMITED,
         job(100),
         job(400, 2, 2),
         job(200, 4, 1),
@@ -67,8 +59,8 @@ def test_other_rates_layouts_and_latencies_are_predicted_from_the_first_job():
 
 
 def test_a_latency_is_added_to_each_message_between_instances():
-    near = held_out.links_of([CALIBRATION, UNLIMITED], 200)
-    far = held_out.links_of([CALIBRATION, UNLIMITED], 200, latency_ms=2)
+    near = held_out.links_of(CALIBRATION, 200)
+    far = held_out.links_of(CALIBRATION, 200, latency_ms=2)
     assert far.inter_node.busy.alpha == pytest.approx(near.inter_node.busy.alpha + 2e-3)
     assert (
         far.intra_node == near.intra_node and far.inter_node.busy.beta == near.inter_node.busy.beta
@@ -77,17 +69,12 @@ def test_a_latency_is_added_to_each_message_between_instances():
 
 def test_what_repeats_a_message_of_the_fit_is_no_test():
     """8 MB on 8 ranks in the first job: chunks of 1 MB, and 1 MiB was fitted."""
-    points = held_out.all_reduces([job(200) | {"mbit": 200}, UNLIMITED])
+    points = held_out.all_reduces([job(200) | {"mbit": 200}])
     assert set(points["bytes"]) == {1_000_000}
 
 
-def test_unlimited_links_need_a_job_with_unlimited_links():
-    with pytest.raises(ValueError, match="No job with unlimited links"):
-        held_out.links_of([CALIBRATION], None)
-
-
 def test_the_summary_has_the_median_the_largest_and_its_sign():
-    jobs = [CALIBRATION, UNLIMITED, job(100, ring=1.02, hierarchical=1.25), job(400, ring=0.96)]
+    jobs = [CALIBRATION, job(100, ring=1.02, hierarchical=1.25), job(400, ring=0.96)]
     points = held_out.all_reduces(jobs)
     summary = held_out.summary(points)
     assert summary.points == 8 and summary.within == pytest.approx(6 / 8)
@@ -99,32 +86,12 @@ def test_the_summary_has_the_median_the_largest_and_its_sign():
 
 
 def test_a_wrong_winner_is_listed_with_what_it_costs():
-    right = held_out.all_reduces([CALIBRATION, UNLIMITED, job(100)])
+    right = held_out.all_reduces([CALIBRATION, job(100)])
     assert held_out.wrong_winners(right).empty
-    wrong = held_out.all_reduces([CALIBRATION, UNLIMITED, job(100, hierarchical=3.0)])
+    wrong = held_out.all_reduces([CALIBRATION, job(100, hierarchical=3.0)])
     rows = held_out.wrong_winners(wrong)
     assert set(rows["predicted"]) == {"hierarchical"} and set(rows["measured"]) == {"ring"}
     assert (rows["slower"] > 1.3).all() and "2 x 4 ranks, 100 Mbit/s" in rows["where"].iloc[0]
-
-
-def test_the_cores_of_the_machine_bound_a_step_from_below():
-    """Unlimited: 8 messages at once take longer than the link alone would."""
-    slow_machine = [
-        record | {"seconds": [50 * value for value in record["seconds"]]}
-        if record["event"] == "link"
-        else record
-        for record in UNLIMITED["events"]
-    ]
-    links = HierarchicalLinks.from_measurements(CALIBRATION["events"], slow_machine)
-    alone = HierarchicalLinks.from_measurements(CALIBRATION["events"])
-    where = {"links": links, **PLACE}
-    fast = at_bandwidth(links, 100e9, 200e6)
-    assert estimated_seconds("ring", 8e6, links=fast, **PLACE) > estimated_seconds(
-        "ring", 8e6, links=at_bandwidth(alone, 100e9, 200e6), **PLACE
-    )
-    assert estimated_seconds("ring", 8e6, **where) >= estimated_seconds(
-        "ring", 8e6, links=alone, **PLACE
-    )
 
 
 def test_steps_are_predicted_from_computing_and_messages():
@@ -138,12 +105,12 @@ def test_steps_are_predicted_from_computing_and_messages():
         for images in (32, 96)
         for size in (1e6, 8e6)
     ]
-    tiers = held_out.links_of([CALIBRATION, UNLIMITED], 100)
+    tiers = held_out.links_of(CALIBRATION, 100)
     options = {"instances": 2, "ranks_per_instance": 2, "overlap": 0.25, "cores": 2}
     seconds = step_seconds(compute, 64, 3e6, "gloo", tiers, **options)
     record = {"event": "steps", "images": 64, "gradient_bytes": 3e6, "seconds": [9.0, seconds]}
     about = {"mbit": 100, "latency_ms": 0, "instances": 2, "ranks_per_instance": 2}
-    points = held_out.steps([CALIBRATION, UNLIMITED, about | {"events": [record]}], alone, 2)
+    points = held_out.steps([CALIBRATION, about | {"events": [record]}], alone, 2)
     assert points["error"].tolist() == pytest.approx([0.0], abs=1e-6)
     assert held_out.name_of(points.iloc[0]) == "a DDP step, 3 MB, 2 x 2 ranks, 100 Mbit/s"
 
@@ -161,17 +128,9 @@ def test_hidden_and_the_most_that_can_be():
     assert overlap.most_hidden(seconds | {"sending only": [1.0, 1.0]}) == 1.0
 
 
-def test_a_point_without_a_limit_is_named_so():
-    point = {"mbit": math.nan, "latency_ms": 0, "instances": 2, "ranks_per_instance": 4}
-    name = held_out.name_of(pd.Series(point | {"bytes": 1_000_000, "algorithm": "gloo"}))
-    assert name == "gloo, 1 MB, 2 x 4 ranks, no limit"
-
-
 def test_points_of_several_runs_may_be_put_together():
     """Each has rows 0, 1, 2, ..."""
-    parts = [
-        held_out.all_reduces([CALIBRATION, UNLIMITED, job(mbit, ring=1.3)]) for mbit in (100, 400)
-    ]
+    parts = [held_out.all_reduces([CALIBRATION, job(mbit, ring=1.3)]) for mbit in (100, 400)]
     both = pd.concat(parts)
     assert held_out.summary(both).points == 8
     assert held_out.wrong_winners(both).empty

@@ -46,12 +46,6 @@ def test_bars_with_texts_a_range_and_bounds(shown):
     )
 
 
-def test_bars_say_their_values(shown):
-    plots.bar_chart(pd.Series({"Training": 3.14}), "Time", "seconds", texts="{:.1f} s")
-    (axes,) = shown
-    assert [text.get_text() for text in axes.texts] == ["3.1 s"] and axes.get_legend() is None
-
-
 def test_groups_of_bars_with_bounds_or_as_predictions(shown):
     table = pd.DataFrame({"gloo": [2.0, 4.0], "hierarchical": [1.0, np.nan]}, ["1 x 8", "8 x 1"])
     plots.grouped_bar_chart(
@@ -213,17 +207,17 @@ def test_a_logarithmic_axis_is_labelled_in_one_way(shown, top, labels):
     assert labels <= between and bool(labels) == bool(between)
 
 
-def test_step_bars_put_the_parts_of_a_step_after_each_other(shown):
+def test_stacked_bars_put_the_parts_of_a_step_after_each_other(shown):
     steps = pd.DataFrame(
         {"compute": [100.0, 2], "wait": [3.0, 1], "exposed communication": [4.0, 3]},
         ["28 x 28", "8 x 8"],
     )
     spread = pd.DataFrame({"lowest": [100, 5], "highest": [120, 9]}, steps.index)
-    plots.step_bars(steps, "Most of a step computes", spread)
+    plots.stacked_bars(steps, "Most of a step computes", spread=spread)
     (axes,) = shown
     bars = [(bar.get_x(), bar.get_width()) for bar in axes.patches]
     assert bars == [(0, 100), (0, 2), (100, 3), (2, 1), (103, 4), (3, 3)]
-    assert explained(axes) == list(steps) and axes.get_xlabel() == "ms per step"
+    assert explained(axes) == [*steps, "range of rounds"] and axes.get_xlabel() == "ms per step"
     assert "8 x 8: compute 2, wait 1, exposed communication 3." in axes.alt
 
 
@@ -244,7 +238,7 @@ def test_the_scaling_map_has_the_curve_and_a_dot_for_each_configuration(shown):
     assert (lines["2 ranks"].get_xdata()[0], lines["2 ranks"].get_ydata()[0]) == (0.5, 0.6)
     assert lines["ResNet (computed)"].get_markerfacecolor() == "white"
     assert [line for line in axes.lines if list(line.get_ydata()) == [0.5, 0.7]]
-    assert "noise of this run (A/A)" in explained(axes)
+    assert {"noise of this run (A/A)", "range of rounds"} <= set(explained(axes))
     assert "ResNet (computed): r 1, 50% of the ceiling." in axes.alt
 
 

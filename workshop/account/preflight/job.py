@@ -212,12 +212,6 @@ class JobConfiguration:
         """Whether the job's image is known to have a newer framework than this."""
         return self.version is not None and self.version > Version(version)
 
-    @property
-    def python(self) -> Version | None:
-        """The Python of the job's image: "py310" is 3.10; None for an image of the user's own."""
-        digits = (self.py_version or "").removeprefix("py")
-        return Version(f"{digits[:1]}.{digits[1:] or 0}") if digits.isdecimal() else None
-
     @cached_property
     def image(self) -> str:
         """The image's address, as the SDK resolves it. ValueError if it has none."""

@@ -11,10 +11,6 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-
-from packaging.version import Version
 
 from workshop.account.preflight.facts import (
     Finding,
@@ -26,7 +22,6 @@ from workshop.account.preflight.facts import (
 )
 from workshop.account.preflight.job import JobConfiguration
 from workshop.account.prices import Cost, cost
-from workshop.paths import SCRIPTS, TRAIN
 
 Cases = Iterator[tuple[str, str]]  # a reason and a remedy for each
 
@@ -129,31 +124,6 @@ def no_image(job: JobConfiguration) -> Cases:
         _ = job.image
     except ValueError as error:
         yield f"The SDK finds no image: {error}", "Take a version that it has, or an image_uri."
-
-
-@rule("image", "sdk-images")
-def old_python(job: JobConfiguration) -> Cases:
-    """One of the kit's scripts would fail on the Python of its image."""
-    scripts = facts()["scripts"]
-    if not (job.python and job.python < Version(scripts["first_python"])):
-        return
-    unable = _kit_scripts(SCRIPTS)
-    release = job.version.release[:2] if job.version and job.framework == "tensorflow" else ()
-    if release == Version(scripts["tensorflow_on_3_9"]).release:
-        unable -= _kit_scripts(TRAIN)
-    if job.script in unable:
-        yield (
-            f"The script is the kit's and needs Python {scripts['first_python']}; the image of "
-            f"{job.framework} {job.version} has {job.python}. It would fail at its first import.",
-            'Take an image with py310 or newer, such as framework_version="2.12.0" of TensorFlow '
-            'or "2.2.0" of PyTorch.',
-        )
-
-
-@cache
-def _kit_scripts(folder: Path) -> frozenset[str]:
-    """The texts of the kit's scripts. One that somebody has changed is not known here."""
-    return frozenset(path.read_text(encoding="utf-8") for path in folder.rglob("*.py"))
 
 
 # The dictionary `distribution`
@@ -353,7 +323,7 @@ def smddp_by_torchrun(job: JobConfiguration) -> Cases:
         )
 
 
-# Processes, limits, network, Debugger
+# Processes, limits, Debugger
 
 
 @rule("processes", "ec2-types")
@@ -384,16 +354,6 @@ def spot_without_checkpoints(job: JobConfiguration) -> Cases:
             "A spot job without checkpoints begins again from nothing each time AWS takes its "
             "instances away.",
             "Give checkpoint_s3_uri, and let the script save to /opt/ml/checkpoints.",
-        )
-
-
-@rule("network", "efa")
-def efa_over_subnets(job: JobConfiguration) -> Cases:
-    if job.efa and job.instance_count > 1 and (count := len(set(job.subnets))) > 1:
-        yield (
-            f"{job.instance_type} talks to its peers over EFA, which does not reach from one "
-            f"availability zone to another; {count} subnets may be in several.",
-            "Give one subnet.",
         )
 
 

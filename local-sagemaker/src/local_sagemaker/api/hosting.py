@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from functools import partial
 
-from moto.core import DEFAULT_ACCOUNT_ID
 from moto.sagemaker.exceptions import ValidationError
 
 from local_sagemaker.api import listing
@@ -25,14 +25,8 @@ STARTED_AGAIN = ("Creating", "InService", "SystemUpdating")
 # The sagemaker SDK looks every 30 s whether an endpoint is in service. A model is loaded here in
 # less: while an endpoint is being created, its description is given once that is over, or then.
 DESCRIBE_SECONDS = 50.0  # below the 60 s that botocore waits for an answer
-PASSED_ON = (
-    "DescribeModel",
-    "ListModels",
-    "DeleteModel",
-    "DescribeEndpointConfig",
-    "ListEndpointConfigs",
-    "DeleteEndpointConfig",
-)
+
+_row = partial(listing.summary, kind="Endpoint")
 
 
 class Endpoints(Registry):
@@ -52,7 +46,7 @@ class Endpoints(Registry):
 
     def operations(self) -> dict[str, Callable[[dict, str], dict | None]]:
         """Operation name -> what answers it. None as an answer means: not ours, ask moto."""
-        return {name: lambda request, region: None for name in PASSED_ON} | {
+        return {
             "CreateModel": self.create_model,
             "CreateEndpointConfig": self.create_config,
             "CreateEndpoint": self.create,
@@ -65,20 +59,20 @@ class Endpoints(Registry):
         """Checked alone: moto takes a name twice, and AWS does not."""
         name = request["ModelName"]
         if name in model.moto_sagemaker(region)._models:
-            arn = _arn(region, "model", name)
+            arn = listing.arn_of("model", name, region)
             raise validation(f'Cannot create already existing model "{arn}".')
 
     def create_config(self, request: dict, region: str) -> None:
         """Checked alone, as in create_model."""
         name = request["EndpointConfigName"]
         if name in model.moto_sagemaker(region).endpoint_configs:
-            arn = _arn(region, "endpoint-config", name)
+            arn = listing.arn_of("endpoint-config", name, region)
             # AWS's words: https://github.com/awslabs/spot-tagging-bot-for-digital-assets/issues/2
             raise validation(f'Cannot create already existing endpoint configuration "{arn}".')
 
     def create(self, request: dict, region: str) -> dict:
         name = request["EndpointName"]
-        key, arn = name_in(region, name), _arn(region, "endpoint", name)
+        key, arn = name_in(region, name), listing.arn_of("endpoint", name, region)
         try:
             sagemaker = model.moto_sagemaker(region)
             config = sagemaker.describe_endpoint_config(request["EndpointConfigName"])
@@ -107,7 +101,7 @@ class Endpoints(Registry):
         return description(run.record)
 
     def list(self, request: dict, region: str) -> dict:
-        return listing.page(self.in_region(region), request, "Endpoints", _summary)
+        return listing.page(self.in_region(region), request, "Endpoints", _row)
 
     def delete(self, request: dict, region: str) -> dict:
         with self.lock:
@@ -126,7 +120,9 @@ class Endpoints(Registry):
     def _get(self, request: dict, region: str) -> EndpointRun:
         name = request["EndpointName"]
         if (run := self.runs.get(name_in(region, name))) is None:
-            raise validation(f'Could not find endpoint "{_arn(region, "endpoint", name)}".')
+            raise validation(
+                f'Could not find endpoint "{listing.arn_of("endpoint", name, region)}".'
+            )
         return run
 
 
@@ -142,22 +138,11 @@ def description(record: Record) -> dict:
         if "InitialVariantWeight" in variant:
             weight = variant["InitialVariantWeight"]
             shown |= {"CurrentWeight": weight, "DesiredWeight": weight}
-        answer = _summary(record) | {
+        answer = _row(record) | {
             "EndpointConfigName": data["config"],
             "ProductionVariants": [shown],
         }
         return answer | ({"FailureReason": data["reason"]} if "reason" in data else {})
-
-
-def _summary(record: Record) -> dict:
-    data = record.data
-    return {
-        "EndpointName": record.name,
-        "EndpointArn": data["arn"],
-        "CreationTime": data["created"],
-        "LastModifiedTime": data["modified"],
-        "EndpointStatus": record.status,
-    }
 
 
 def _variant(config: dict) -> dict:
@@ -173,7 +158,3 @@ def _variant(config: dict) -> dict:
     if feature:
         raise validation(f"The emulator does not offer {feature}.")
     return variants[0]
-
-
-def _arn(region: str, kind: str, name: str) -> str:
-    return f"arn:aws:sagemaker:{region}:{DEFAULT_ACCOUNT_ID}:{kind}/{name.lower()}"

@@ -1,18 +1,24 @@
-"""What all List calls have in common: filters, order, pages. And Search's expressions."""
+"""What SageMaker's calls have in common: ARNs, summaries, pages of lists, Search's filters."""
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
+
+from moto.core import DEFAULT_ACCOUNT_ID
 
 from local_sagemaker.protocol.errors import validation
 
 PAGE = 100
 
 
-def page(records: list, request: dict, member: str, summary: Callable[[Any], dict]) -> dict:
-    """The answer: a page of summaries as `member`, and the token of the next one if there is one.
+def arn_of(kind: str, name: str, region: str) -> str:
+    """kind: such as "training-job"."""
+    return f"arn:aws:sagemaker:{region}:{DEFAULT_ACCOUNT_ID}:{kind}/{name.lower()}"
+
+
+def page(records: list, request: dict, member: str, row: Callable[[Any], dict]) -> dict:
+    """The answer: a page of rows as `member`, and the token of the next one if there is one.
 
     records: with `name`, `status`, and `data` that has created and modified (Unix seconds).
     Raises AwsError for an invalid token or time.
@@ -24,9 +30,24 @@ def page(records: list, request: dict, member: str, summary: Callable[[Any], dic
     listed.sort(key=key, reverse=request.get("SortOrder", "Descending") == "Descending")
     start = _start(request)
     end = start + request.get("MaxResults", PAGE)
-    answer: dict[str, Any] = {member: [summary(record) for record in listed[start:end]]}
+    answer: dict[str, Any] = {member: [row(record) for record in listed[start:end]]}
     if end < len(listed):
-        answer["NextToken"] = base64.b64encode(str(end).encode()).decode()
+        answer["NextToken"] = str(end)
+    return answer
+
+
+def summary(record: Any, kind: str) -> dict:
+    """What descriptions and lists say of every record. kind: "TrainingJob", "Endpoint", ..."""
+    data = record.data
+    answer = {
+        f"{kind}Name": record.name,
+        f"{kind}Arn": data["arn"],
+        "CreationTime": data["created"],
+        "LastModifiedTime": data["modified"],
+        f"{kind}Status": record.status,
+    }
+    if "ended" in data:
+        answer[f"{kind.removesuffix('Job')}EndTime"] = data["ended"]
     return answer
 
 
@@ -50,63 +71,27 @@ def _time(request: dict, name: str, default: float) -> float:
 
 
 def _start(request: dict) -> int:
-    token = request.get("NextToken")
-    if token is None:
-        return 0
-    try:
-        start = int(base64.b64decode(token, validate=True))
-        if start < 0:
-            raise ValueError(start)
-        return start
-    except ValueError as error:
-        raise validation("NextToken is not one that this service gave.") from error
+    token = request.get("NextToken", "0")
+    if not token.isdecimal():
+        raise validation("NextToken is not one that this service gave.")
+    return int(token)
 
 
 def matches(job: dict, expression: dict) -> bool:
-    """Whether a job is what a SearchExpression asks for.
+    """Whether a job is what a SearchExpression asks for: every filter's property has its value.
 
-    job: as DescribeTrainingJob gives it, and Tags and Metrics by their names. Raises AwsError for
-    what is not offered.
+    job: as DescribeTrainingJob gives it, and Tags by their keys. Raises AwsError for what is not
+    offered.
     """
-    if expression.get("NestedFilters") or expression.get("SubExpressions"):
-        raise validation(
-            "NestedFilters and SubExpressions: the emulator does not offer them; give the whole "
-            "path as a filter's Name, such as InputDataConfig.DataSource.S3DataSource.S3Uri."
-        )
-    results = [_holds(job, part) for part in expression.get("Filters", [])]
-    return any(results) if expression.get("Operator") == "Or" and results else all(results)
+    if expression.keys() - {"Filters"}:
+        raise validation("Search: the emulator takes a list of Filters, which all have to hold.")
+    return all(_holds(job, clause) for clause in expression.get("Filters", []))
 
 
 def _holds(job: dict, clause: dict) -> bool:
-    how, expected = clause.get("Operator", "Equals"), clause.get("Value", "")
-    values = [
-        str(value).lower() if isinstance(value, bool) else str(value)
-        for value in _values(job, clause["Name"])
-    ]
-    match how:
-        case "Equals":
-            return expected in values
-        case "NotEquals":
-            return expected not in values
-        case "In":
-            return bool({*values} & {*expected.split(",")})
-        case "Contains":
-            return any(expected.lower() in value.lower() for value in values)
-        case "Exists" | "NotExists":
-            return bool(values) == (how == "Exists")
-    raise validation(f"Operator {how}: the emulator compares for equality only.")
-
-
-def _values(node: Any, path: str) -> Iterator[Any]:
-    """What a dotted path leads to; through a list, of each of its elements."""
-    if isinstance(node, list):
-        for item in node:
-            yield from _values(item, path)
-    elif not path:
-        yield node
-    elif isinstance(node, dict):
-        if path in node:  # a hyperparameter's name may have dots
-            yield from _values(node[path], "")
-        else:
-            name, _, rest = path.partition(".")
-            yield from _values(node.get(name, []), rest)
+    if clause.get("Operator", "Equals") != "Equals":
+        raise validation(f"Operator {clause['Operator']}: the emulator compares for equality only.")
+    value: Any = job
+    for name in clause["Name"].split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value is not None and str(value).lower() == clause.get("Value", "").lower()

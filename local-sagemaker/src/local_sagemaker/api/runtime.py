@@ -13,6 +13,7 @@ from functools import cache
 from urllib.parse import unquote
 
 import botocore.session
+import urllib3
 from moto.core import DEFAULT_ACCOUNT_ID
 from werkzeug.wrappers import Request as HttpRequest
 
@@ -89,12 +90,13 @@ class RuntimeApi:
             fields = {"Message": error.message, "message": error.message}
             raw = json.dumps(fields | getattr(error, "fields", {})).encode()
             return respond(f"{error.status} {code}", "application/json", raw, code)
-        response = respond("200 OK", answer.content_type or "application/octet-stream", answer.body)
+        kind = answer.headers.get("Content-Type", "application/octet-stream")
+        response = respond("200 OK", kind, answer.data)
         variant = run.record.data["variant"]["VariantName"]
         response.headers["x-Amzn-Invoked-Production-Variant"] = variant
         return response
 
-    def _ask(self, run: EndpointRun, body: bytes, environ: dict) -> worker.Answer:
+    def _ask(self, run: EndpointRun, body: bytes, environ: dict) -> urllib3.BaseHTTPResponse:
         # "SageMaker strips all POST headers except those supported"
         headers = {
             "Content-Type": environ.get("CONTENT_TYPE"),
@@ -112,9 +114,9 @@ class RuntimeApi:
         except worker.Gone as error:
             raise ModelError(record, 0, EXITED) from error
         if answer.status != 200:
-            raise ModelError(record, answer.status, answer.body.decode("utf-8", "replace"))
-        if len(answer.body) > body_limit():
-            message = f"Its answer has {len(answer.body)} bytes; the limit is {body_limit()}."
+            raise ModelError(record, answer.status, answer.data.decode("utf-8", "replace"))
+        if len(answer.data) > body_limit():
+            message = f"Its answer has {len(answer.data)} bytes; the limit is {body_limit()}."
             raise ModelError(record, answer.status, message)
         return answer
 

@@ -7,13 +7,11 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from moto.core import DEFAULT_ACCOUNT_ID
-
 from local_sagemaker.api import listing
 from local_sagemaker.cluster.orphans import kill_orphans
 from local_sagemaker.cluster.spec import MAX_INSTANCES, NAMESPACES
 from local_sagemaker.core.aws import LocalAws, name_in
-from local_sagemaker.core.records import JOIN_SECONDS, Registry
+from local_sagemaker.core.records import CRASHED, JOIN_SECONDS, Registry
 from local_sagemaker.protocol.errors import NOT_FOUND, AwsError, validation
 from local_sagemaker.protocol.validation import operation
 from local_sagemaker.storage.files import remove
@@ -21,14 +19,10 @@ from local_sagemaker.training import artifacts, channels, job_log, spot
 from local_sagemaker.training.connectivity import connectivity_for_job
 from local_sagemaker.training.job_bandwidth import bandwidth_for_job
 from local_sagemaker.training.job_record import JobRecord
-from local_sagemaker.training.job_run import JobRun, clean
+from local_sagemaker.training.job_run import JobRun
 from local_sagemaker.training.spot import DAY
 
 LOG = logging.getLogger(__name__)
-CRASHED = (
-    "InternalServerError: the emulator ended while this job was running (it was killed, or "
-    "the machine stopped). Nothing of the job runs any more; start it again."
-)
 RULES = "leave the estimator's rules out, and check the logged metrics in the script"
 NOT_OFFERED = {
     "DebugRuleConfigurations": RULES,
@@ -38,11 +32,6 @@ NOT_OFFERED = {
     "ModelPackageConfig": "create a model from the job's model.tar.gz",
     "MlflowConfig": "log to sqlite:////opt/ml/output/data/mlflow.db, which output.tar.gz brings",
     "SessionChainingConfig": "jobs have the emulator's own key",
-}
-SORTED = {  # Search's name of a property -> ListTrainingJobs's
-    "CreationTime": "CreationTime",
-    "TrainingJobName": "Name",
-    "TrainingJobStatus": "Status",
 }
 OUTPUT_DEFAULTS = {"KmsKeyId": "", "CompressionType": "GZIP"}
 SWITCHES = (
@@ -78,7 +67,7 @@ class TrainingJobs(Registry):
             orphans = kill_orphans(self.aws.mark(record.key))
             record.end("Failed", reason=CRASHED)
             LOG.warning("%s did not survive; %d processes were killed", record.name, orphans)
-            clean(record.path.parent)
+            record.remove_all_else()
 
     def operations(self) -> dict[str, Callable[[dict, str], dict]]:
         return {
@@ -99,11 +88,11 @@ class TrainingJobs(Registry):
         channels.check(self.aws, request, region)
         connectivity = dataclasses.replace(
             connectivity_for_job(self.aws, request, region),
-            bandwidth=bandwidth_for_job(request, self.directory.parent),
+            bandwidth=bandwidth_for_job(request),
         )
         name = request["TrainingJobName"]
         key = name_in(region, name)
-        arn = f"arn:aws:sagemaker:{region}:{DEFAULT_ACCOUNT_ID}:training-job/{name}"
+        arn = listing.arn_of("training-job", name, region)
         with self.lock:
             self._check_limit(request["ResourceConfig"]["InstanceCount"])
             if key in self.records:
@@ -176,20 +165,19 @@ class TrainingJobs(Registry):
     def list(self, request: dict, region: str) -> dict:
         # Nothing stays warm here: a question for warm pools finds none.
         records = [] if "WarmPoolStatusEquals" in request else self.in_region(region)
-        return listing.page(records, request, "TrainingJobSummaries", _summary)
+        return listing.page(records, request, "TrainingJobSummaries", _row)
 
     def search(self, request: dict, region: str) -> dict:
         if request["Resource"] != "TrainingJob":
             raise validation(
                 f"Search for {request['Resource']}: the emulator finds training jobs only."
             )
-        if request.get("SortBy", "CreationTime") not in SORTED:
-            raise validation(f"SortBy {request['SortBy']}: it may be {', '.join(SORTED)}.")
+        if request.get("SortBy", "CreationTime") != "CreationTime":
+            raise validation(f"SortBy {request['SortBy']}: the emulator sorts by CreationTime.")
         expression = request.get("SearchExpression", {})
         every = self.in_region(region)
         records = [record for record in every if listing.matches(_properties(record), expression)]
-        how = request | {"SortBy": SORTED[request.get("SortBy", "CreationTime")]}
-        return listing.page(records, how, "Results", _search_row)
+        return listing.page(records, request, "Results", _search_row)
 
 
 def _check(request: dict, isolation: str) -> None:
@@ -251,7 +239,7 @@ def description(record: JobRecord) -> dict:
         data, request = record.data, record.request
         known = operation("DescribeTrainingJob").output_shape.members
         answer = {name: value for name, value in request.items() if name in known}
-        answer |= _summary(record)
+        answer |= _row(record)
         answer |= {
             "SecondaryStatusTransitions": data["transitions"],
             "FinalMetricDataList": [
@@ -283,27 +271,15 @@ def description(record: JobRecord) -> dict:
 
 def _properties(record: JobRecord) -> dict:
     """What a search may ask of a job."""
-    return description(record) | {
-        "Tags": {tag["Key"]: tag["Value"] for tag in record.data["tags"]},
-        "Metrics": {name: value for name, (value, _) in record.data["metrics"].items()},
-    }
+    tags = {tag["Key"]: tag["Value"] for tag in record.data["tags"]}
+    return description(record) | {"Tags": tags}
 
 
 def _search_row(record: JobRecord) -> dict:
     """A job as Search gives it: its description, with its tags."""
-    shape = operation("Search").output_shape.members["Results"].member.members["TrainingJob"]
-    fields = description(record) | {"Tags": record.data["tags"]}
-    return {"TrainingJob": {name: fields[name] for name in fields if name in shape.members}}
+    return {"TrainingJob": description(record) | {"Tags": record.data["tags"]}}
 
 
-def _summary(record: JobRecord) -> dict:
-    data = record.data
-    times = {"TrainingEndTime": data["ended"]} if "ended" in data else {}
-    return times | {
-        "TrainingJobName": record.name,
-        "TrainingJobArn": data["arn"],
-        "CreationTime": data["created"],
-        "LastModifiedTime": data["modified"],
-        "TrainingJobStatus": data["status"],
-        "SecondaryStatus": data["transitions"][-1]["Status"],
-    }
+def _row(record: JobRecord) -> dict:
+    status = record.data["transitions"][-1]["Status"]
+    return listing.summary(record, "TrainingJob") | {"SecondaryStatus": status}

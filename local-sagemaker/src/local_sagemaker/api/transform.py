@@ -6,23 +6,17 @@ import time
 import uuid
 from collections.abc import Callable
 
-from moto.core import DEFAULT_ACCOUNT_ID
-
 from local_sagemaker.api import listing
 from local_sagemaker.cluster.orphans import kill_orphans
 from local_sagemaker.core.aws import name_in
-from local_sagemaker.core.records import Record, Registry
-from local_sagemaker.core.s3_input import KINDS
+from local_sagemaker.core.records import CRASHED, Record, Registry
+from local_sagemaker.core.s3_input import KIND
 from local_sagemaker.hosting import model
-from local_sagemaker.hosting.transform_run import TransformRun, clean
+from local_sagemaker.hosting.transform_run import TransformRun
 from local_sagemaker.protocol.errors import AwsError, validation
 from local_sagemaker.protocol.validation import operation
 
 RUNNING = ("InProgress", "Stopping")
-CRASHED = (
-    "InternalServerError: the emulator ended while this job was running. Nothing of the job "
-    "runs any more; start it again under another name."
-)
 MAX_MB = 100  # "The value of MaxPayloadInMB cannot be greater than 100 MB", botocore's model
 NO_FILTERS = {"InputFilter": "$", "OutputFilter": "$", "JoinSource": "None"}
 
@@ -34,7 +28,7 @@ class TransformJobs(Registry):
         if record.status in RUNNING:
             kill_orphans(TransformRun(record, self.aws).mark)
             record.set_status("Failed", CRASHED, ended=time.time())
-            clean(record.path.parent)
+            record.remove_all_else()
 
     def operations(self) -> dict[str, Callable[[dict, str], dict]]:
         return {
@@ -49,7 +43,7 @@ class TransformJobs(Registry):
         container = model.container(request["ModelName"], region)
         name = request["TransformJobName"]
         key = name_in(region, name)
-        arn = f"arn:aws:sagemaker:{region}:{DEFAULT_ACCOUNT_ID}:transform-job/{name.lower()}"
+        arn = listing.arn_of("transform-job", name, region)
         with self.lock:
             if key in self.records:
                 raise AwsError(
@@ -70,7 +64,7 @@ class TransformJobs(Registry):
         return description(self._get(request, region))
 
     def list(self, request: dict, region: str) -> dict:
-        return listing.page(self.in_region(region), request, "TransformJobSummaries", _summary)
+        return listing.page(self.in_region(region), request, "TransformJobSummaries", _row)
 
     def stop(self, request: dict, region: str) -> dict:
         record = self._get(request, region)
@@ -97,34 +91,26 @@ def description(record: Record) -> dict:
         known = operation("DescribeTransformJob").output_shape.members
         answer = {name: value for name, value in record.request.items() if name in known}
         answer.setdefault("DataProcessing", NO_FILTERS)
-        answer |= _summary(record)
+        answer |= _row(record)
         del answer["LastModifiedTime"]
         if "started" in record.data:
             answer["TransformStartTime"] = record.data["started"]
         return answer
 
 
-def _summary(record: Record) -> dict:
-    data = record.data
-    answer = {
-        "TransformJobName": record.name,
-        "TransformJobArn": data["arn"],
-        "CreationTime": data["created"],
-        "LastModifiedTime": data["modified"],
-        "TransformJobStatus": record.status,
-    }
-    for member, name in (("TransformEndTime", "ended"), ("FailureReason", "reason")):
-        if name in data:
-            answer[member] = data[name]
-    return answer
+def _row(record: Record) -> dict:
+    reason = {"FailureReason": record.data["reason"]} if "reason" in record.data else {}
+    return listing.summary(record, "TransformJob") | reason
 
 
 def _check(request: dict) -> None:
     """What AWS refuses and no schema states, and what the emulator lacks."""
     given = request["TransformInput"]
     source, split = given["DataSource"]["S3DataSource"], given.get("SplitType", "None")
-    if source["S3DataType"] not in KINDS:
-        raise _not_offered(f"S3DataType {source['S3DataType']}", f"{' and '.join(KINDS)} are")
+    if source["S3DataType"] != KIND:
+        raise _not_offered(f"S3DataType {source['S3DataType']}", f"{KIND} is")
+    if given.get("CompressionType", "None") != "None":
+        raise _not_offered("CompressionType", "unpack the objects")
     if split not in ("None", "Line"):
         raise _not_offered(f"SplitType {split}", "None and Line are")
     if NO_FILTERS | request.get("DataProcessing", {}) != NO_FILTERS:

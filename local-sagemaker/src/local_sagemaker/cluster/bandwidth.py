@@ -1,12 +1,10 @@
 """The bandwidth between a job's instances: its words, and how the kernel is made to limit it.
 
-The words stand in `LOCAL_SAGEMAKER_BANDWIDTH` in a request's Environment, and in the emulator's own
-setting:
+The words stand in `LOCAL_SAGEMAKER_BANDWIDTH` in a request's Environment:
 
     200mbit         each instance sends at most this much, and receives at most this much
     200mbit 1ms     the same, and a packet is 1 ms on its way
     wide            unlimited: as fast as this machine is
-    by-type         what the job's instance type has on AWS, scaled down
 
 A link has two ends, and the kernel's token bucket (tc tbf) limits one direction at each: at eth0
 inside the instance what it sends, at the bridge's port what it receives. So a link is full duplex,
@@ -22,8 +20,10 @@ import re
 from local_sagemaker.cluster import linux
 
 UNLIMITED = "wide"
-BY_TYPE = "by-type"
-EXPECTED = "a rate such as 200mbit, a rate and a latency such as '200mbit 1ms', 'wide' or 'by-type'"
+EXPECTED = (
+    "a rate (kbit, mbit or gbit) such as 200mbit, a rate and a latency (us, ms or s) such as "
+    "'200mbit 1ms', or 'wide'"
+)
 
 # Bit/s. Below the minimum a job's own start-up (its script, mpirun's messages) takes minutes; above
 # the maximum no machine's CPU could fill the link, so that nothing would be limited.
@@ -32,6 +32,8 @@ MAX_LATENCY = 1.0  # seconds one way
 
 RATE_UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 TIME_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+NUMBER = r"(\d+(?:\.\d+)?)"
+WORDS = re.compile(rf"{NUMBER}({'|'.join(RATE_UNITS)})(?: +{NUMBER}({'|'.join(TIME_UNITS)}))?")
 
 # What may pass at once, after a pause: as much as half a millisecond of the rate brings. Less, and
 # a timer that comes late on a busy machine costs bandwidth; more, and short messages see no limit.
@@ -49,12 +51,10 @@ class Bandwidth:
     """A limited bandwidth.
 
     rate: bit/s, in each direction at the same time, of every instance. latency: seconds one way.
-    reason: where the limit comes from, for the job's log.
     """
 
     rate: float
     latency: float = 0.0
-    reason: str = ""
 
     def __str__(self) -> str:
         """As a person would say it: "200 Mbit/s", "1.25 Mbit/s and 1 ms"."""
@@ -65,38 +65,24 @@ class Bandwidth:
         return f"{self.rate / 1e3:g} kbit/s{delay}"
 
 
-def parse(words: str) -> Bandwidth | str:
-    """What the words of a setting mean: a Bandwidth, UNLIMITED or BY_TYPE.
+def parse(words: str) -> Bandwidth | None:
+    """What the words of a setting mean: a Bandwidth; None if it is unlimited.
 
     Raises ValueError, with what was expected, for anything else.
     """
-    parts = words.lower().split()
-    if parts in ([UNLIMITED], [BY_TYPE]):
-        return parts[0]
-    if not 1 <= len(parts) <= 2:
+    if words.strip().lower() == UNLIMITED:
+        return None
+    match = WORDS.fullmatch(words.strip().lower())
+    if match is None:
         raise ValueError(f"'{words}' is not a setting of links: expected {EXPECTED}.")
-    rate = _amount(parts[0], RATE_UNITS)
-    if rate is None:
+    rate = float(match[1]) * RATE_UNITS[match[2]]
+    latency = float(match[3] or 0) * TIME_UNITS[match[4] or "s"]
+    if not MIN_RATE <= rate <= MAX_RATE or latency > MAX_LATENCY:
         raise ValueError(
-            f"'{parts[0]}' is not a rate: expected a number and kbit, mbit or gbit, such as "
-            "200mbit."
+            f"'{words}' is out of range: a link's rate is from 100kbit to 100gbit, and its latency "
+            "one way at most 1s."
         )
-    if not MIN_RATE <= rate <= MAX_RATE:
-        raise ValueError(f"'{parts[0]}' is out of range: a link's rate is from 100kbit to 100gbit.")
-    latency = _amount(parts[1], TIME_UNITS) if parts[1:] else 0.0
-    if latency is None:
-        raise ValueError(
-            f"'{parts[1]}' is not a latency: expected a number and us, ms or s, such as 1ms."
-        )
-    if latency > MAX_LATENCY:
-        raise ValueError(f"'{parts[1]}' is too long: a link's latency one way is at most 1s.")
     return Bandwidth(rate, latency)
-
-
-def _amount(text: str, units: dict[str, float]) -> float | None:
-    """A number and one of the units, written together; None if the text is something else."""
-    match = re.fullmatch(rf"(\d+(?:\.\d+)?)({'|'.join(units)})", text.lower())
-    return float(match[1]) * units[match[2]] if match else None
 
 
 def shape_ports(ports: list[str], bandwidth: Bandwidth) -> tuple[bool, list[str]]:
@@ -117,7 +103,7 @@ def shape_ports(ports: list[str], bandwidth: Bandwidth) -> tuple[bool, list[str]
             shape(ports, bandwidth)
     except OSError as error:
         return False, [f"links are wide: this machine cannot shape them ({error})"]
-    return True, [f"links: {bandwidth} between instances, {bandwidth.reason}", *notes]
+    return True, [f"links: {bandwidth} between instances, asked for by the job", *notes]
 
 
 def shape_eth0(bandwidth: Bandwidth) -> None:

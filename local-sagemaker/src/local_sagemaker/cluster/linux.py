@@ -29,14 +29,11 @@ SYS_MOUNT_SETATTR = 442  # the same number on every architecture; Linux 5.12
 AT_FDCWD = -100
 AT_RECURSIVE = 0x8000
 MOUNT_ATTR_RDONLY = 0x1
-CAP_KILL = 5
 # What a script may do as root of its instance: chown, override and change modes, kill, become
 # another user, ports under 1024, ping, chroot, file capabilities. That is what Docker leaves to a
 # container, but for devices. Without CAP_SYS_PTRACE it reads and changes no process that has more.
-CAPABILITIES = frozenset({0, 1, 3, 4, CAP_KILL, 6, 7, 8, 10, 13, 18, 31})
-CAPABILITY_VERSION = 0x20080522  # <linux/capability.h>: two words of 32 bits for each set
+CAPABILITIES = frozenset({0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 31})
 PR_SET_PDEATHSIG = 1
-PR_SET_DUMPABLE = 4
 PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
 # Searched after PATH: an ordinary user's PATH on Debian lacks them, and `tc` is there.
@@ -99,19 +96,6 @@ def drop_capabilities() -> None:
     last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
     for capability in set(range(last + 1)) - CAPABILITIES:
         _check(_libc().prctl(PR_CAPBSET_DROP, capability, 0, 0, 0), "prctl")
-
-
-def keep_only(capability: int) -> None:
-    """Give up every other capability of this process."""
-    header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
-    low = 1 << capability
-    sets = (ctypes.c_uint32 * 6)(low, low)  # effective, permitted, inheritable; then their upper
-    _check(_libc().capset(header, sets), "capset")
-
-
-def close_to_others() -> None:
-    """Let no process of this user namespace trace this one, or open what it has open."""
-    _check(_libc().prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl")
 
 
 def sethostname(name: str) -> None:

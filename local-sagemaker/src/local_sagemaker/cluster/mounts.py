@@ -19,7 +19,6 @@ from local_sagemaker.cluster.spec import ClusterSpec, Host
 
 TMP = ("/tmp", "/var/tmp")
 HOME = "/run/home"
-OWN_ETC = ("environment",)  # files in /etc that programs in a container append to
 # Variables that name what an instance needs of this machine, wherever it is.
 NAMING = ("PATH", "LD_LIBRARY_PATH", "PIP_", "UV_", "SSL_CERT", "REQUESTS_CA_BUNDLE")
 
@@ -90,10 +89,9 @@ def _etc(spec: ClusterSpec, host: Host) -> list[str]:
     changes = host.path / "etc" / "upper"
     changes.mkdir(parents=True, exist_ok=True)
     (changes / "hosts").write_text(f"127.0.0.1 localhost\n{names}")
-    for name in OWN_ETC:
-        with contextlib.suppress(OSError):
-            shutil.copyfile(f"/etc/{name}", changes / name)
-        (changes / name).touch()
+    with contextlib.suppress(OSError):  # programs in a container append to it
+        shutil.copyfile("/etc/environment", changes / "environment")
+    (changes / "environment").touch()
     if _overlay("/etc", host.path / "etc"):
         return ["/etc"]
     linux.bind(changes / "hosts", "/etc/hosts")

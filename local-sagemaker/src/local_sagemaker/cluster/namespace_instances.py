@@ -79,7 +79,8 @@ def _job_init(spec: ClusterSpec, relay_socket: socket.socket) -> int:
     )
     relay.open_listeners(relay_socket, spec.connectivity)
     instances = [_start(spec, host) for host in spec.hosts]
-    _close_ports(spec)
+    if spec.closed_reason:
+        emit_note(spec.hosts[0].name, f"instances do not reach each other: {spec.closed_reason}")
     shaped = False  # whether what each instance sends is to be limited, too
     if spec.bandwidth:
         ports = [host.bridge_port for host in spec.hosts]
@@ -94,28 +95,12 @@ def _job_init(spec: ClusterSpec, relay_socket: socket.socket) -> int:
     return 0
 
 
-def _close_ports(spec: ClusterSpec) -> None:
-    """Keep instances from each other, as a security group without a rule for its own members.
-
-    AWS drops such packets without an answer, so a connecting client waits. The same here: an
-    instance sends what is for another one to a hardware address that nobody has, and the bridge
-    passes nothing on between their ports. The emulator, behind the bridge itself, stays reachable.
-    """
-    if not spec.closed_reason:
-        return
-    with contextlib.suppress(OSError):  # before Linux 4.18; `_close_eth0` is enough for IPv4
-        linux.batch(
-            "ip",
-            [
-                f"link set dev {host.bridge_port} type bridge_slave isolated on"
-                for host in spec.hosts
-            ],
-        )
-    emit_note(spec.hosts[0].name, f"instances do not reach each other: {spec.closed_reason}")
-
-
 def _close_eth0(spec: ClusterSpec, host: Host) -> None:
-    """Lead what is for other instances to nobody. In the namespace of `host`."""
+    """Keep an instance from the others, as a security group without a rule for its own members.
+
+    AWS drops such packets without an answer, so a connecting client waits. The same here: what is
+    for another instance goes to a hardware address that nobody has. In the namespace of `host`.
+    """
     if spec.closed_reason:
         others = [other.address for other in spec.hosts if other.name != host.name]
         entry = f"lladdr {NOBODY} dev eth0 nud permanent"
@@ -199,9 +184,7 @@ def _instance_init(spec: ClusterSpec, host: Host, output: int) -> int:
         with contextlib.suppress(OSError):
             linux.bind(kernels, kernels)
             linux.read_only(kernels)
-    # The script sees this process. Nothing of it may be of use to a hostile one: neither its
-    # rights nor its pipes, which are the supervisor's and other instances'.
-    linux.close_to_others()
+    # The script sees this process, and cannot trace it: it has capabilities that the script lacks.
     null = os.open(os.devnull, os.O_RDWR)
     for fd in range(3):
         os.dup2(null, fd)
@@ -211,7 +194,6 @@ def _instance_init(spec: ClusterSpec, host: Host, output: int) -> int:
         linux.drop_capabilities()
         linux.exec_command(spec.command, host.env, [output, output])
     os.close(output)
-    linux.keep_only(linux.CAP_KILL)
     # kill(-1) reaches every process of this namespace but this one.
     signal.signal(signal.SIGTERM, lambda number, _: _pass_on(-1, number))
     while True:

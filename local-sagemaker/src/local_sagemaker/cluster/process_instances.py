@@ -18,15 +18,12 @@ from local_sagemaker.cluster.event_loop import Instance, Loop, emit, emit_note
 from local_sagemaker.cluster.orphans import kill, kill_orphans, members
 from local_sagemaker.cluster.spec import JOB_ENV, ClusterSpec, Host
 
-UNLIMITED = "links are wide: instances are plain processes here and share the loopback"
 OPEN = "instances are plain processes here and reach each other; on AWS they would not"
 
 
 def run(spec: ClusterSpec) -> int:
     """Run the job's instances to their end. Called in the supervisor process."""
     linux.adopt_orphans()
-    if spec.bandwidth:
-        emit_note(spec.hosts[0].name, UNLIMITED)
     if spec.closed_reason:
         emit_note(spec.hosts[0].name, f"{OPEN}: {spec.closed_reason}")
     instances = [_start(spec, host) for host in spec.hosts]

@@ -119,9 +119,6 @@ def _host(index: int, command: Command, job: str) -> Host:
 
 
 LOG = logging.getLogger(__name__)
-OVERDUE_SECONDS = 5.0  # after the grace period: then what was to stop is killed
-# What a line raises that was cut off with the supervisor, or that a script has put into its pipe.
-NOT_AN_EVENT = (ValueError, KeyError, TypeError, RecursionError)
 
 
 class SupervisorProcess:
@@ -140,8 +137,6 @@ class SupervisorProcess:
         self.statuses: dict[str, int] = {}
         self.errors: list[str] = []
         self.lock = threading.Lock()
-        self.overdue = threading.Timer(spec.grace_seconds + OVERDUE_SECONDS, self.kill)
-        self.overdue.daemon = True
         self.stderr = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed in _close)
         with tempfile.TemporaryFile("w+") as stream:
             stream.write(spec.to_json())
@@ -166,19 +161,10 @@ class SupervisorProcess:
         return next((host for host, status in self.statuses.items() if status != 0), None)
 
     def stop(self) -> None:
-        """SIGTERM to every process; SIGKILL after the grace period.
-
-        A script that is a plain process can read the supervisor's pipe before the supervisor does.
-        So the pipe is closed if the job outlives its grace period: nobody can take that away.
-        """
-        with self.lock:
-            try:
-                self.commands.write(b"stop\n")
-                self.commands.flush()
-            except (BrokenPipeError, ValueError):  # it has ended already
-                return
-            if self.overdue.ident is None:
-                self.overdue.start()
+        """SIGTERM to every process; SIGKILL after the grace period."""
+        with self.lock, contextlib.suppress(BrokenPipeError, ValueError):  # it has ended already
+            self.commands.write(b"stop\n")
+            self.commands.flush()
 
     def kill(self) -> None:
         """End everything at once."""
@@ -189,7 +175,7 @@ class SupervisorProcess:
         """Read events until everything has ended. Raises what `on_event` raises."""
         try:
             for line in self.events:
-                with contextlib.suppress(*NOT_AN_EVENT):
+                with contextlib.suppress(ValueError):  # it was cut off with the supervisor
                     self._on(json.loads(line))
             self.process.wait()
         finally:
@@ -206,7 +192,6 @@ class SupervisorProcess:
 
     def _close(self) -> None:
         """Release everything; keep what the supervisor wrote to its standard error."""
-        self.overdue.cancel()
         self.kill()
         self.events.close()  # first: a supervisor whose events nobody reads would wait
         if self.process.wait() < 0:  # it was killed, and could end nothing

@@ -1,7 +1,7 @@
 """The command of every instance: `python -m local_sagemaker.container.entrypoint [COMMAND ...]`.
 
 AWS's images run the command `train` of the sagemaker-training toolkit. This is the same command,
-with three differences that a container runtime would make for it.
+with two differences that a container runtime would make for it.
 
 A request that has a ContainerEntrypoint gives a COMMAND: AWS then runs that in the image, and the
 toolkit's `train` is left out. It is for the command to read /opt/ml/input/config. The sagemaker
@@ -10,11 +10,9 @@ SDK 3 (ModelTrainer) starts every job so.
 
 from __future__ import annotations
 
-import importlib
 import os
 import signal
 import sys
-import types
 
 from local_sagemaker.container import job_notes
 
@@ -25,9 +23,6 @@ NO_SSHD = (
 )
 SDK_MPI = "/opt/ml/input/data/sm_drivers/distributed_drivers/mpi_utils.py"  # ModelTrainer's own
 CANNOT_RUN = 127  # a shell's exit status for a command that it cannot find
-# What the toolkit imports at its start and a job rarely needs: half of the time between an
-# instance's start and its script's.
-LAZY = ("boto3", "boto3.s3", "boto3.s3.transfer", "paramiko")
 
 
 def main() -> None:
@@ -39,7 +34,6 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: None)
     if os.environ.get("LOCAL_SAGEMAKER_NO_LAYER"):
         _install_beside_the_job()
-    import_lazily()
     from sagemaker_training import trainer
 
     trainer.train()
@@ -78,29 +72,6 @@ def _install_beside_the_job() -> None:
         filter(None, [site, os.environ.get("PYTHONPATH", "")])
     )
     sys.path.insert(0, site)
-
-
-class LazyModule(types.ModuleType):
-    """Stands for a module until something of it is used."""
-
-    def __getattr__(self, name: str) -> object:
-        package = self.__name__.partition(".")[0]
-        for lazy in LAZY:
-            if lazy.partition(".")[0] == package and isinstance(sys.modules.get(lazy), LazyModule):
-                del sys.modules[lazy]
-        return getattr(importlib.import_module(self.__name__), name)
-
-
-def import_lazily() -> None:
-    """Import LAZY on first use, in this process. A script is a process of its own."""
-    for name in LAZY:
-        sys.modules[name] = LazyModule(name)
-        parent, _, last = name.rpartition(".")
-        if parent:
-            setattr(sys.modules[parent], last, sys.modules[name])
-    # The one thing that the toolkit asks of boto3 in every job.
-    region = types.SimpleNamespace(region_name=os.environ.get("AWS_DEFAULT_REGION"))
-    setattr(sys.modules["boto3"], "session", types.SimpleNamespace(Session=lambda: region))  # noqa: B010
 
 
 if __name__ == "__main__":

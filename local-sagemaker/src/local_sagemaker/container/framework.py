@@ -184,8 +184,8 @@ def _print_differences(env: environment.Environment, launcher: str | None) -> No
     job_notes.print_notes()
     if launcher and LAUNCHERS[launcher][1] is _smddp:
         print(
-            "[local] SMDDP exists only on AWS (ml.p4d, ml.p4de). Here backend 'smddp' is a "
-            "hierarchical all-reduce over gloo: the same result, but not its speed."
+            "[local] SMDDP exists only on AWS (ml.p4d, ml.p4de). Here gloo has its name: the "
+            "same result, but not its speed."
         )
     unknown = [
         key

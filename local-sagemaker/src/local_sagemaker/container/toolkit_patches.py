@@ -1,4 +1,4 @@
-"""Five fixes to the sagemaker-training toolkit, for an instance that a learner watches.
+"""Fixes to the sagemaker-training toolkit, for an instance that a learner watches.
 
 None changes what a script sees: its arguments, variables and directories stay the
 toolkit's.
@@ -10,8 +10,6 @@ import asyncio
 import importlib.metadata
 import os
 import re
-import shutil
-import tarfile
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -22,12 +20,10 @@ from sagemaker_training import (
     entry_point,
     environment,
     errors,
-    files,
     modules,
     process,
 )
 
-SOURCE = "sourcedir.tar.gz"  # training/channels.py puts it there
 IMAGE = "LOCAL_SAGEMAKER_IMAGE"  # the variable that names the image asked for
 # The toolkit imports TensorFlow, for seconds, only to learn the names of its errors.
 TENSORFLOW_ERRORS = [
@@ -50,7 +46,6 @@ TENSORFLOW_ERRORS = [
     "UnknownError",
     "XlaRuntimeError",
 ]
-UNPACKED_LIMIT = 4 * 1024**3  # bytes of a source_dir, unpacked
 # Seconds that a script's own children may go on writing after it has ended.
 AFTER_THE_END = 2.0
 
@@ -86,67 +81,17 @@ async def _run_async(cmd, processes_per_host, env, cwd, stderr, error_classes=No
     script = await asyncio.create_subprocess_exec(
         *cmd, env=env, cwd=cwd, stdout=asyncio.subprocess.PIPE, stderr=stderr, **kwargs
     )
-    let_go = asyncio.ensure_future(_end_streams(script))
-    output = await asyncio.gather(
-        *(
-            process.watch(
-                _WholeLines(stream) if stream else None, processes_per_host, error_classes
-            )
-            for stream in (script.stdout, script.stderr)
-        )
-    )
-    code = await _return_code(script)
-    let_go.cancel()
-    return code, output, script
-
-
-async def _return_code(script: asyncio.subprocess.Process) -> int:
-    """asyncio's own `wait` waits for the output's end too."""
-    while script.returncode is None:
+    streams = [stream for stream in (script.stdout, script.stderr) if stream]
+    read = [
+        asyncio.ensure_future(process.watch(_WholeLines(stream), processes_per_host, error_classes))
+        for stream in streams
+    ]
+    while script.returncode is None:  # asyncio's own `wait` waits for the output's end, too
         await asyncio.sleep(0.02)
-    return script.returncode
-
-
-async def _end_streams(script: asyncio.subprocess.Process) -> None:
-    await _return_code(script)
-    await asyncio.sleep(AFTER_THE_END)
-    for stream in (script.stdout, script.stderr):
-        if stream:
-            stream.feed_eof()
-
-
-def bounded(extract, limit: int = UNPACKED_LIMIT):
-    """The toolkit's extraction, for archives that unpack to at most `limit` bytes.
-
-    It already keeps every file inside its directory. But a small archive can unpack to more than
-    the disk holds, and here the disk is the learner's own.
-    """
-
-    def extract_bounded(tar: tarfile.TarFile, path: str) -> None:
-        total = 0
-        for member in tar:
-            total += member.size
-            if total > limit:
-                raise errors.ClientError(
-                    f"The archive of source_dir unpacks to more than {limit:,} bytes, the "
-                    "emulator's limit. Pass data as a channel, and keep it out of source_dir."
-                )
-        extract(tar, path)
-
-    return extract_bounded
-
-
-def brought(download: Callable[[str, str], None]) -> Callable[[str, str], None]:
-    """The toolkit's download of source_dir, which the emulator has put into TMPDIR already."""
-
-    def fetch(url: str, path: str) -> None:
-        archive = os.path.join(os.environ.get("TMPDIR", ""), SOURCE)
-        if os.path.isfile(archive):
-            shutil.move(archive, path)
-        else:
-            download(url, path)
-
-    return fetch
+    await asyncio.wait(read, timeout=AFTER_THE_END)
+    for stream in streams:
+        stream.feed_eof()
+    return script.returncode, await asyncio.gather(*read), script
 
 
 def telling(install: Callable) -> Callable:
@@ -168,8 +113,6 @@ def telling(install: Callable) -> Callable:
 def patch() -> None:
     """Apply the patches in this process."""
     process.run_async = _run_async
-    files._safe_extractall = bounded(files._safe_extractall)
-    files.s3_download = brought(files.s3_download)
     entry_point.install = telling(entry_point.install)
     modules.install = constrained(modules.install)
     modules.install_requirements = constrained(modules.install_requirements)

@@ -12,11 +12,15 @@ from pathlib import Path
 from typing import Any, Self
 
 from local_sagemaker.core.aws import AWS_ERRORS, LocalAws, name_in
-from local_sagemaker.storage.files import replace
+from local_sagemaker.storage.files import empty, replace
 
 LOG = logging.getLogger(__name__)
 FILE = "record.json"
 JOIN_SECONDS = 15  # for everything that runs, together
+CRASHED = (
+    "InternalServerError: the emulator ended while this job was running (it was killed, or "
+    "the machine stopped). Nothing of the job runs any more; start it again under another name."
+)
 
 
 class Record:
@@ -82,6 +86,10 @@ class Record:
             if reason:
                 self.data["reason"] = shorten(reason, REASON_LIMIT)
             self.save()
+
+    def remove_all_else(self) -> None:
+        """Remove everything in its folder but its file: the rest is in S3 and in the logs."""
+        empty(self.path.parent, but=FILE)
 
     def save(self) -> None:
         with self.lock:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from local_sagemaker.core.aws import LocalAws, split_uri
 
-KINDS = ("S3Prefix", "ManifestFile")
+KIND = "S3Prefix"  # the only S3DataType
 Object = tuple[str, str, str]  # bucket, key, path below the channel's directory
 
 
@@ -18,11 +17,8 @@ class DataError(Exception):
     """Input that cannot be used; the message becomes the FailureReason."""
 
 
-def objects_from(aws: LocalAws, source: dict, region: str) -> list[Object]:
-    """What a channel, or a transform job, takes from S3: S3Prefix or ManifestFile."""
-    uri = source["S3Uri"]
-    if source.get("S3DataType") == "ManifestFile":
-        return _from_manifest(aws, uri, region)
+def objects_below(aws: LocalAws, uri: str, region: str) -> list[Object]:
+    """What a channel, or a transform job, takes from S3: all below a prefix."""
     bucket, prefix = split_uri(uri)
     # Names below the channel are what follows the prefix's last slash.
     base = prefix if prefix.endswith("/") else prefix.rpartition("/")[0] + "/" * ("/" in prefix)
@@ -31,25 +27,6 @@ def objects_from(aws: LocalAws, source: dict, region: str) -> list[Object]:
         nested = [(b, k, k[len(prefix) + 1 :]) for b, k, _ in objects if k.startswith(prefix + "/")]
         objects = nested or objects
     return objects
-
-
-def _from_manifest(aws: LocalAws, uri: str, region: str) -> list[Object]:
-    bucket, key = split_uri(uri)
-    try:
-        raw = aws.client("s3", region).get_object(Bucket=bucket, Key=key)["Body"].read()
-        entries = json.loads(raw)
-        prefix = entries[0]["prefix"]
-        names = entries[1:]
-        if not all(isinstance(entry, str) for entry in [prefix, *names]):
-            raise TypeError("a prefix or a key is not a string")
-    except ClientError as error:
-        raise DataError(f"Manifest {uri}: {error.response['Error']['Message']}") from error
-    except (ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
-        raise DataError(
-            f'Manifest {uri} is not of the form [{{"prefix": "s3://..."}}, "key", ...]: {error}'
-        ) from error
-    base_bucket, base = split_uri(prefix)
-    return [(base_bucket, base + name, name) for name in names]
 
 
 def download(aws: LocalAws, region: str, bucket: str, key: str, path: Path, failure: str) -> None:
@@ -76,15 +53,8 @@ def inside(folder: Path, name: str, key: str) -> Path:
         raise DataError(f"S3 key {key!r} cannot be a file: no name holds a zero byte. Rename it.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        clash = True
     except OSError as error:
-        raise DataError(f"S3 key '{key}' cannot be a file: {error.strerror}") from error
-    else:
-        clash = os.path.isdir(path)  # Path.is_dir() raises for a name that is too long
-    if clash:
-        raise DataError(
-            f"S3 key '{key}' needs a directory where another object has a file, or the other way "
-            "round. Rename one."
-        )
+        raise DataError(f"S3 key '{key}' cannot be a file: {error.strerror}. Rename it.") from error
+    if os.path.isdir(path):  # Path.is_dir() raises for a name that is too long
+        raise DataError(f"S3 key '{key}' is the folder of another object: rename one.")
     return path

@@ -7,6 +7,8 @@ import threading
 import time
 from collections.abc import Mapping
 
+import urllib3
+
 from local_sagemaker.core import records
 from local_sagemaker.core.aws import LocalAws
 from local_sagemaker.core.records import Record
@@ -36,7 +38,7 @@ class EndpointRun(worker.WorkerRun):
         self.ready = threading.Event()  # a worker answers
         self.settled = threading.Event()  # it is no longer being created
 
-    def ask(self, body: bytes, headers: Mapping[str, str]) -> worker.Answer:
+    def ask(self, body: bytes, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
         """Have the worker answer. Raises worker.NotTaken (there is none), TooSlow or Gone."""
         deadline = time.monotonic() + self.seconds
         while True:

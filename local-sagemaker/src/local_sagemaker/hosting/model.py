@@ -14,9 +14,7 @@ from moto.sagemaker.exceptions import ValidationError
 from local_sagemaker.core.aws import AWS_ERRORS, LocalAws, split_uri
 from local_sagemaker.core.s3_input import DataError, download, inside
 from local_sagemaker.protocol.errors import AwsError, validation
-from local_sagemaker.storage.archives import unpack
 
-UNPACKED_LIMIT = 20 * 1024**3  # bytes
 NOT_FOUND = "Could not find model data at"
 SUBMIT_DIRECTORY = "SAGEMAKER_SUBMIT_DIRECTORY"
 
@@ -99,12 +97,15 @@ def fetch(aws: LocalAws, container: Container, region: str, folder: Path) -> Non
 
 
 def _unpack(aws: LocalAws, uri: str, region: str, folder: Path) -> None:
+    # It keeps every member inside its folder. Imported here: it sets variables of an instance.
+    from sagemaker_training.files import _safe_extractall
+
     archive = folder.parent / "archive.tar.gz"
     try:
         download(aws, region, *split_uri(uri), archive, NOT_FOUND)
         folder.mkdir(parents=True, exist_ok=True)
         with tarfile.open(archive) as tar:
-            unpack(tar, folder, UNPACKED_LIMIT)
+            _safe_extractall(tar, str(folder))
     except (tarfile.TarError, EOFError, OSError, ValueError) as error:
         raise DataError(f"{uri} cannot be unpacked as a tar.gz archive: {error}") from error
     finally:

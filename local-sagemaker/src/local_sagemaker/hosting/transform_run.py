@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
-import shutil
 import time
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from local_sagemaker.core import records
 from local_sagemaker.core.aws import AWS_ERRORS, LocalAws, split_uri
-from local_sagemaker.core.records import FILE, Record
-from local_sagemaker.core.s3_input import DataError, objects_from
+from local_sagemaker.core.records import Record
+from local_sagemaker.core.s3_input import DataError, objects_below
 from local_sagemaker.hosting import model, worker
 from local_sagemaker.hosting.endpoint_run import START_SECONDS
-from local_sagemaker.storage.files import empty
 
 GROUP = "/aws/sagemaker/TransformJobs"
 DEFAULT_MB = 6  # CreateTransformJob in botocore's model of SageMaker, read 2026-11-21
@@ -35,7 +30,6 @@ class TransformRun(worker.WorkerRun):
         self.request = record.request
         self.input, self.output = self.request["TransformInput"], self.request["TransformOutput"]
         self.several = self.request.get("BatchStrategy", "MultiRecord") == "MultiRecord"
-        self.concurrent = self.request.get("MaxConcurrentTransforms") or 1
         self.megabytes = self.request.get("MaxPayloadInMB", DEFAULT_MB)
 
     def run(self) -> None:
@@ -51,17 +45,17 @@ class TransformRun(worker.WorkerRun):
         finally:
             if self.worker:
                 self.worker.close()
-            clean(self.directory)
+            self.record.remove_all_else()
         status = "Stopped" if self.stopping.is_set() else "Failed" if reason else "Completed"
         reason = reason if status == "Failed" else None
         self.record.set_status(status, reason, ended=time.time())
 
     def _phases(self) -> None:
         model.fetch(self.aws, self.container, self.region, self.directory / "model")
-        source = self.input["DataSource"]["S3DataSource"]
-        objects = objects_from(self.aws, source, self.region)
+        uri = self.input["DataSource"]["S3DataSource"]["S3Uri"]
+        objects = objects_below(self.aws, uri, self.region)
         if not objects:
-            raise DataError(f"ClientError: No S3 objects found under {source['S3Uri']}.")
+            raise DataError(f"ClientError: No S3 objects found under {uri}.")
         if not self.start_worker(START_SECONDS, self._batch_variables()):
             return
         with self.record.lock:  # it may be Stopping by now
@@ -77,50 +71,37 @@ class TransformRun(worker.WorkerRun):
             "SAGEMAKER_BATCH": "True",
             "SAGEMAKER_MAX_PAYLOAD_IN_MB": str(self.megabytes),
             "SAGEMAKER_BATCH_STRATEGY": "MULTI_RECORD" if self.several else "SINGLE_RECORD",
-            "SAGEMAKER_MAX_CONCURRENT_TRANSFORMS": str(self.concurrent),
+            "SAGEMAKER_MAX_CONCURRENT_TRANSFORMS": str(
+                self.request.get("MaxConcurrentTransforms") or 1
+            ),
         } | self.request.get("Environment", {})
 
     def _object(self, bucket: str, key: str, path: str) -> str | None:
         """Transform one object; the error message, or None. A failed one has no output."""
         source, result = self.directory / "in", self.directory / "out"
+        lines = self.input.get("SplitType", "None") == "Line"
         try:
             self.aws.client("s3", self.region).download_file(bucket, key, str(source))
-            if self.input.get("CompressionType") == "Gzip":
-                plain = self.directory / "plain"
-                with gzip.open(source) as packed, plain.open("wb") as stream:
-                    shutil.copyfileobj(packed, stream)
-                plain.replace(source)
             with result.open("wb") as stream:
-                for body in self._answers(source, f"s3://{bucket}/{key}"):
-                    stream.write(body)
+                for payload in payloads(source, lines, self.several, self.megabytes * MEGABYTE):
+                    if self.stopping.is_set():
+                        return "stopped"
+                    stream.write(self._ask(payload, f"s3://{bucket}/{key}"))
                     if self.output.get("AssembleWith") == "Line":
                         stream.write(b"\n")
         except DataError as error:
             return str(error)
-        except (*AWS_ERRORS, OSError, EOFError) as error:
+        except (*AWS_ERRORS, OSError) as error:
             return f"ClientError: {error}"
         target, prefix = split_uri(self.output["S3OutputPath"].rstrip("/") + "/")
         self.aws.client("s3", self.region).upload_file(str(result), target, f"{prefix}{path}.out")
         return None
 
-    def _answers(self, path: Path, uri: str) -> Iterator[bytes]:
-        """The answers to a file's payloads, in their order; so many are asked at once."""
-        lines = self.input.get("SplitType", "None") == "Line"
-        pending: deque[Future[bytes]] = deque()
-        with ThreadPoolExecutor(self.concurrent) as pool:
-            for payload in payloads(path, lines, self.several, self.megabytes * MEGABYTE):
-                if self.stopping.is_set():
-                    raise DataError("stopped")
-                pending.append(pool.submit(self._ask, payload, uri))
-                if len(pending) > self.concurrent:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-
     def _ask(self, payload: bytes, uri: str) -> bytes:
-        headers = {"Content-Type": self.input.get("ContentType", "")}
-        if accept := self.output.get("Accept"):
-            headers["Accept"] = accept
+        headers = {
+            "Content-Type": self.input.get("ContentType"),
+            "Accept": self.output.get("Accept"),
+        }
         config = self.request.get("ModelClientConfig", {})
         seconds = config.get("InvocationsTimeoutInSeconds") or DEFAULT_SECONDS
         assert self.worker  # `_phases` has started it
@@ -129,18 +110,13 @@ class TransformRun(worker.WorkerRun):
         except (worker.TooSlow, worker.Gone) as error:
             raise DataError(f"AlgorithmError: {uri}: {error}") from error
         if answer.status != 200:
-            message = answer.body.decode("utf-8", "replace")
+            message = answer.data.decode("utf-8", "replace")
             self.log.log(f"{uri}: Bad HTTP status received from algorithm: {answer.status}")
             raise DataError(
                 f"AlgorithmError: {uri}: Bad HTTP status received from algorithm: "
                 f"{answer.status}: {message}"
             )
-        return answer.body
-
-
-def clean(directory: Path) -> None:
-    """Remove everything of a job but its record."""
-    empty(directory, but=FILE)
+        return answer.data
 
 
 def payloads(path: Path, lines: bool, several: bool, limit: int) -> Iterator[bytes]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import dataclasses
 import os
 import secrets
 import socket
@@ -44,15 +43,6 @@ class Gone(Exception):
 
 class NotTaken(Gone):
     """The worker had ended before it was asked."""
-
-
-@dataclasses.dataclass
-class Answer:
-    """What a worker answered. status: HTTP's."""
-
-    status: int
-    content_type: str
-    body: bytes
 
 
 def environment(
@@ -131,10 +121,12 @@ class Worker:
         """Why it did not start, and the end of its output."""
         return "\n".join([f"({reason})", *self.tail])
 
-    def ask(self, body: bytes, headers: Mapping[str, str], seconds: float) -> Answer:
+    def ask(
+        self, body: bytes, headers: Mapping[str, str], seconds: float
+    ) -> urllib3.BaseHTTPResponse:
         """POST /invocations. Raises TooSlow, Gone or NotTaken."""
         try:
-            reply = self._request(
+            return self._request(
                 "POST", "invocations", body=body, headers=dict(headers), timeout=seconds
             )
         except urllib3.exceptions.NewConnectionError as error:  # in urllib3 1 a TimeoutError, too
@@ -143,7 +135,6 @@ class Worker:
             raise TooSlow(f"no answer within {seconds:g} s") from error
         except urllib3.exceptions.HTTPError as error:
             raise Gone(str(error)) from error
-        return Answer(reply.status, reply.headers.get("Content-Type", ""), reply.data)
 
     def _request(self, method: str, path: str, **options):
         return self.pool.request(method, f"/{self.key}/{path}", **options)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 from moto.s3.exceptions import InvalidBucketName
 from moto.s3.models import FakeBucket, S3Backend, s3_backends
 
 from local_sagemaker.moto_backend.patch import patch
-from local_sagemaker.s3.store import NULL, ObjectStore, Stored
+from local_sagemaker.s3.store import ObjectStore
 
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html, read 2026-11-24
 NAME = re.compile(r"(?!.*\.\.)(?!(\d+\.){3}\d+$)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
@@ -24,18 +24,6 @@ def use(store: ObjectStore | None) -> None:
     _store = store
 
 
-@dataclasses.dataclass
-class TemplateObject:
-    """An object as CloudFormation reads a template from it: `value` is its bytes."""
-
-    store: ObjectStore
-    stored: Stored
-
-    @property
-    def value(self) -> bytes:
-        return b"".join(self.store.blobs.read(self.stored.segments, 0, self.stored.size))
-
-
 @patch(S3Backend, "get_object")
 def _get_object(
     moto_get: Callable, self: S3Backend, bucket_name: str, key_name: str, *args: Any, **kwargs: Any
@@ -44,19 +32,10 @@ def _get_object(
         return moto_get(self, bucket_name, key_name, *args, **kwargs)
     self.get_bucket(bucket_name)
     stored = _store.latest(bucket_name, key_name)
-    return TemplateObject(_store, stored) if stored and not stored.marker else None
-
-
-@patch(S3Backend, "put_object")
-def _put_object(
-    moto_put: Callable, self: S3Backend, bucket_name: str, key_name: str, value: Any, **kwargs: Any
-) -> Any:
-    if _store is None:
-        return moto_put(self, bucket_name, key_name, value, **kwargs)
-    bucket = self.get_bucket(bucket_name)
-    segment = _store.blobs.write([value.encode() if isinstance(value, str) else value])
-    _store.put(bucket_name, key_name, bucket.is_versioned, [segment], NULL, {})
-    return None
+    if stored is None or stored.marker:
+        return None
+    # As CloudFormation reads a template from it.
+    return SimpleNamespace(value=b"".join(_store.blobs.read(stored.segments, 0, stored.size)))
 
 
 @patch(S3Backend, "create_bucket")

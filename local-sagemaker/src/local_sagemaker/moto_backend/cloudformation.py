@@ -227,27 +227,16 @@ def _apply_change_set(moto_apply: Callable, self: ChangeSet) -> None:
 
 @patch(Stack, "delete")
 def _delete_stack(moto_delete: Callable, self: Any) -> None:
-    last_state = {"outputs": self.outputs, "exports": [], "resources": self.stack_resources}
+    resources = self.resource_map._parsed_resources
+    made = dict(resources)
     moto_delete(self)
-    self.last_state = last_state
-
-
-def _remember_last(name: str) -> None:
-    @patch(Stack, name)
-    def get(moto_get: Callable, self: Any) -> Any:
-        return self.last_state[name] if hasattr(self, "last_state") else moto_get(self)
-
-
-_remember_last("outputs")
-_remember_last("exports")
+    resources.update(made)  # what moto does not find there, it would make again
 
 
 @patch(Stack, "stack_resources")
 def _stack_resources(moto_resources: Callable, self: Any) -> list[Any]:
     """Without what a condition excludes."""
-    gone = hasattr(self, "last_state")
-    resources = self.last_state["resources"] if gone else moto_resources(self)
-    return [resource for resource in resources if resource is not None]
+    return [resource for resource in moto_resources(self) if resource is not None]
 
 
 # moto lists its models once; a stack may have been made before this module was imported.

@@ -81,7 +81,7 @@ class Journal:
             return self.metrics[owner]
 
 
-_journal: Journal | None = None
+_journal: Any = None  # a Journal while one is open
 
 
 def open_journal(path: Path) -> None:
@@ -108,17 +108,11 @@ def forget_deleted_streams() -> None:
         for stream in group.streams.values()
         if isinstance(stream, StoredLogStream)
     }
-    journal = _open()
+    journal = _journal
     with journal.lock:
         rows = journal.database.execute("SELECT DISTINCT stream FROM events").fetchall()
         for stream in {stream for (stream,) in rows} - streams:
             journal.database.execute("DELETE FROM events WHERE stream=?", (stream,))
-
-
-def _open() -> Journal:
-    if _journal is None:
-        raise RuntimeError("No journal is open: call open_journal first.")
-    return _journal
 
 
 def open_stream(region: str, group: str, stream: str) -> bool:
@@ -156,28 +150,12 @@ class StoredLogStream(_MotoLogStream):
     def _update(self) -> None:
         """Nothing: moto would look for times in the events that it does not have."""
 
-    def to_describe_dict(self) -> dict[str, Any]:
-        description = super().to_describe_dict()
-        ((size, first, last, ingested),) = _open().select(
-            "coalesce(sum(length(message)), 0), min(time), max(time), max(ingested)",
-            *(self.id, None, None),
-        )
-        description["storedBytes"] = size
-        if last is not None:
-            description |= {
-                "firstEventTimestamp": first,
-                "lastEventTimestamp": last,
-                "lastIngestionTime": ingested,
-                "uploadSequenceToken": "1",
-            }
-        return description
-
     def put_log_events(self, log_events: list[dict[str, Any]]) -> str:
         if self.stored_bytes <= STREAM_LIMIT:
             self.stored_bytes += sum(len(event["message"]) for event in log_events)
             if self.stored_bytes > STREAM_LIMIT:
                 log_events = [*log_events, log_events[-1] | {"message": FULL}]
-            _open().add(self.id, log_events)
+            _journal.add(self.id, log_events)
         return f"{1:056d}"
 
     def get_log_events(
@@ -189,7 +167,7 @@ class StoredLogStream(_MotoLogStream):
         start_from_head: Any,
     ) -> tuple[list[dict[str, Any]], str, str]:
         selection = (self.id, start_time, end_time)
-        ((count,),) = _open().select("count(*)", *selection)
+        ((count,),) = _journal.select("count(*)", *selection)
         limit = min(limit or PAGE, PAGE)
         if next_token is None:
             start = 0 if start_from_head else max(0, count - limit)
@@ -201,7 +179,7 @@ class StoredLogStream(_MotoLogStream):
         else:
             raise InvalidParameterException("The specified nextToken is invalid.")
         page = f"ORDER BY time, number LIMIT {limit} OFFSET {start}"
-        rows = _open().select("time, message, ingested", *selection, page)
+        rows = _journal.select("time, message, ingested", *selection, page)
         events = [
             {"timestamp": time, "message": message, "ingestionTime": ingested}
             for time, message, ingested in rows
@@ -221,7 +199,7 @@ class StoredLogStream(_MotoLogStream):
                 "ingestionTime": ingested,
                 "logStreamName": self.log_stream_name,
             }
-            for time, message, ingested, number in _open().select(
+            for time, message, ingested, number in _journal.select(
                 "time, message, ingested, number", *selection
             )
             if pattern.matches(message)

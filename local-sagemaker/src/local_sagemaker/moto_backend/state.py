@@ -19,7 +19,6 @@ import logging
 import pickle
 import sqlite3
 import threading
-import time
 from pathlib import Path
 from typing import Any, get_args
 
@@ -40,7 +39,6 @@ from local_sagemaker.s3.store import ObjectStore, StoreError
 from local_sagemaker.storage.files import full_disk_as_os_error, replace
 
 LOG = logging.getLogger(__name__)
-WRITE_TRIES = 20
 VERSION = f"local_sagemaker 5, moto {moto.__version__}"
 AFRESH = "Start afresh with `local-sagemaker stop --forget`."
 LOCKS = (type(threading.Lock()), type(threading.RLock()))
@@ -69,8 +67,7 @@ class MotoState:
         except sqlite3.DatabaseError as error:
             raise StateError(f"{directory / 'journal.sqlite'}: {error}. {AFRESH}") from error
         buckets.use(self.objects)
-        self.lock = threading.RLock()  # held by a request that changes state, and by save
-        self.dirty = False
+        self.lock = threading.RLock()  # held by each request of moto's, and by save
         self.not_picklable: set[str] = set()  # services, which are not saved
 
     def load(self) -> None:
@@ -88,23 +85,16 @@ class MotoState:
         """Make a log stream, and its group, where they are missing."""
         with self.lock:
             if logs.open_stream(region, group, stream):
-                self.changed()
                 self.save()
 
-    def changed(self) -> None:
-        """Note that something changed; `save` will write it."""
-        self.dirty = True
-
     def save(self) -> None:
-        """Write what changed since the last call. Where that fails, OSError: nothing changed."""
+        """Write everything. Where that fails, OSError: nothing changed."""
         with self.lock:
-            if self.dirty:
-                self.dirty = False
-                try:
-                    self._write()
-                except OSError:
-                    self._restore()
-                    raise
+            try:
+                self._write()
+            except OSError:
+                self._restore()
+                raise
 
     def _restore(self) -> None:
         """Make memory what is on disk."""
@@ -135,24 +125,15 @@ class MotoState:
         replace(self.path, f"{VERSION}\n".encode() + data)
 
     def _dump(self, services: list[BackendDict]) -> bytes:
-        """A pickle. Requests which only read run meanwhile, and moto may fill in a dictionary."""
-        for left in reversed(range(WRITE_TRIES)):
-            buffer = io.BytesIO()
-            try:
-                StatePickler(buffer).dump(
-                    {
-                        service.service_name: {
-                            account: dict(regions) for account, regions in list(service.items())
-                        }
-                        for service in services
-                    }
-                )
-                return buffer.getvalue()
-            except RuntimeError as error:
-                if "changed size during iteration" not in str(error) or not left:
-                    raise
-                time.sleep(0.005)
-        raise AssertionError("unreachable")
+        state = {
+            service.service_name: {
+                account: dict(regions) for account, regions in list(service.items())
+            }
+            for service in services
+        }
+        buffer = io.BytesIO()
+        StatePickler(buffer).dump(state)
+        return buffer.getvalue()
 
     def _not_picklable(self, services: list[BackendDict]) -> set[str]:
         names = set()

@@ -6,11 +6,17 @@ import errno
 
 
 class AwsError(Exception):
-    """An error that the client sees: AWS's code, a message, an HTTP status."""
+    """An error that the client sees: AWS's code, a message, an HTTP status.
 
-    def __init__(self, code: str, message: str, status: int = 400) -> None:
+    codes: protocol -> the code there, where protocols call the same thing by several names.
+    """
+
+    def __init__(
+        self, code: str, message: str, status: int = 400, codes: dict[str, str] | None = None
+    ) -> None:
         super().__init__(message)
         self.code, self.message, self.status = code, message, status
+        self.codes = codes or {}
 
 
 def validation(message: str) -> AwsError:

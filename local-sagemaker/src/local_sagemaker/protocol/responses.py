@@ -25,12 +25,13 @@ def json_response(body: dict) -> Response:
 
 def error_response(error: AwsError, request: Request, service: str) -> Response:
     """An error, in the protocol that the request was made in."""
-    status = f"{error.status} {error.code}"
     spoken = protocol(request, service)
+    code = error.codes.get(spoken, error.code)
+    status = f"{error.status} {code}"
     if spoken == "json":
-        body = json.dumps({"__type": error.code, "message": error.message}).encode()
-        return respond(status, JSON_TYPE, body, error.code)
-    xml = _error_xml(error.code, error.message)
+        body = json.dumps({"__type": code, "message": error.message}).encode()
+        return respond(status, JSON_TYPE, body, code)
+    xml = f"<Error><Code>{escape(code)}</Code><Message>{escape(error.message)}</Message></Error>"
     if spoken == "ec2":
         xml = f"<Response><Errors>{xml}</Errors></Response>"
     elif spoken == "query":
@@ -53,20 +54,8 @@ def check_error_format(response: Response, request: Request) -> None:
     raise AwsError(code or "InvalidRequest", message, response.status_code)
 
 
-def http_error(status: int, words: str) -> bytes:
-    """The whole response to what is not HTTP: status line, headers, an error in S3's form."""
-    code = _camel_case(words) or "BadRequest"
-    body = f"{PROLOG}{_error_xml(code, words)}".encode()
-    head = f"HTTP/1.1 {status} {code}\r\nContent-Type: application/xml\r\n"
-    return f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
-
-
 def _camel_case(words: str) -> str:
     return "".join(word.capitalize() for word in words.split())
-
-
-def _error_xml(code: str, message: str) -> str:
-    return f"<Error><Code>{escape(code)}</Code><Message>{escape(message)}</Message></Error>"
 
 
 def protocol(request: Request, service: str) -> str:

@@ -16,20 +16,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from urllib.parse import quote, unquote_to_bytes, urlsplit
+from urllib.parse import urlsplit
 
 from botocore.auth import HmacV1QueryAuth, S3SigV4Auth, SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.compat import HTTPHeaders
 from botocore.credentials import Credentials
-from moto.core import DEFAULT_ACCOUNT_ID
 from moto.core.request import Request
-from moto.core.utils import utcnow
-from moto.iam.models import iam_backends
-from moto.sts.models import sts_backends
+from moto.iam.access_control import CreateAccessKeyFailure, create_access_key
+from moto.iam.models import get_account_id_from
 
 from local_sagemaker.protocol.errors import AwsError
-from local_sagemaker.protocol.responses import protocol
 
 AUTHENTICATED = "local_sagemaker.authenticated"  # in environ: called once the key is verified
 ALGORITHM = "AWS4-HMAC-SHA256"
@@ -51,7 +48,6 @@ CODES = {
     "wrong": ("SignatureDoesNotMatch", "InvalidSignatureException", "SignatureDoesNotMatch"),
     "skewed": ("RequestTimeTooSkewed", "InvalidSignatureException", "SignatureDoesNotMatch"),
     "expired": ("AccessDenied", "InvalidSignatureException", "SignatureDoesNotMatch"),
-    "expired token": ("ExpiredToken", "ExpiredTokenException", "ExpiredToken"),
 }
 NO_FORMS = (
     "The emulator takes no forms (presigned POST): give out a presigned PUT instead, by "
@@ -64,27 +60,13 @@ WRONG = (
 )
 
 
-class Refused(Exception):
+class Refused(AwsError):
     """Why a signature is not accepted. kind: one of CODES."""
 
     def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
-
-
-@contextlib.contextmanager
-def _refusals(request: Request, service: str) -> Iterator[None]:
-    """Raise Refused as the AwsError of the request's protocol."""
-    try:
-        yield
-    except Refused as error:
-        spoken = protocol(request, service)
-        if spoken == "ec2":
-            raise AwsError("AuthFailure", str(error), 401) from error
-        code = CODES[error.kind][("s3", "json", "query").index(spoken)]
-        json_status = spoken == "json" and error.kind != "unsigned"
-        status = 400 if json_status or error.kind == "malformed" else 403
-        raise AwsError(code, str(error), status) from error
+        s3, json, query = CODES[kind]
+        codes = {"s3": s3, "json": json, "query": query, "ec2": "AuthFailure"}
+        super().__init__(json, message, 403, codes)
 
 
 @dataclass
@@ -122,8 +104,7 @@ class Signature:
         """Check that this body is the one that was signed. Raises AwsError."""
         body_hash = sha256(body).hexdigest()
         if self.payload_hash is None:
-            with _refusals(self.request, self.service):
-                self.verify(body_hash)
+            self.verify(body_hash)
         elif self.payload_hash not in UNSIGNED and not _equal(body_hash, self.payload_hash):
             raise AwsError(
                 "XAmzContentSHA256Mismatch",
@@ -146,17 +127,16 @@ def authenticate(request: Request, owner: Credentials) -> Signature:
     old_url = in_query and "AWSAccessKeyId" in request.args and "Signature" in request.args
     if not old_url and (request.content_type or "").startswith("multipart/form-data"):
         raise AwsError("NotImplemented", NO_FORMS, 501)
-    service = "s3" if old_url else scope(request)[1]
-    with _refusals(request, service):
-        if old_url:
-            return _verify_old_url(request, owner)
-        signature = _parse(request, service)
-        signature.credentials = _credentials(signature.key_id, signature.token, owner, service)
-        _check_time(signature)
-        signature.payload_hash = _payload_hash(signature)
-        if signature.payload_hash is not None:
-            signature.verify(signature.payload_hash)
-        return signature
+    if old_url:
+        return _verify_old_url(request, owner)
+    service = scope(request)[1]
+    signature = _parse(request, service)
+    signature.credentials = _credentials(signature.key_id, signature.token, owner, service)
+    _check_time(signature)
+    signature.payload_hash = _payload_hash(signature)
+    if signature.payload_hash is not None:
+        signature.verify(signature.payload_hash)
+    return signature
 
 
 def scope(request: Request) -> tuple[str, str]:
@@ -269,17 +249,10 @@ class _S3Signer(_Signer, S3SigV4Auth):
 
 
 def _as_signed(signature: Signature, payload_hash: str) -> AWSRequest:
-    """The request for botocore's signer. Path and query are encoded as AWS encodes them."""
+    """The request for botocore's signer, as it was before it had a signature."""
     request = signature.request
     path, query = _address(request)
-    if signature.service == "s3":
-        path = quote(unquote_to_bytes(path), safe="/~")
-    pairs = [parameter.partition("=") for parameter in query.split("&") if parameter]
-    query = "&".join(
-        f"{_encoded(name)}={_encoded(value)}"
-        for name, _, value in pairs
-        if name != "X-Amz-Signature"
-    )
+    query = "&".join(pair for pair in query.split("&") if not pair.startswith("X-Amz-Signature="))
     signed = AWSRequest(request.method, f"http://localhost{path}?{query}")
     for name, value in _headers(request):
         if name in signature.signed_headers:
@@ -334,10 +307,6 @@ def _address(request: Request) -> tuple[str, str]:
     return path, query
 
 
-def _encoded(text: str) -> str:
-    return quote(unquote_to_bytes(text.replace("+", " ")), safe="-_.~")
-
-
 def _headers(request: Request) -> Iterator[tuple[str, str]]:
     """(name in lower case, value) of a request's headers."""
     for name, value in request.headers.items():
@@ -348,36 +317,18 @@ def _headers(request: Request) -> Iterator[tuple[str, str]]:
 
 def _credentials(key_id: str, token: str, owner: Credentials, service: str) -> Credentials:
     """The secret of a key that the emulator knows."""
-    credentials = owner if _equal(key_id, owner.access_key) else _user_key(key_id)
-    credentials = credentials or _role_key(key_id)
-    if credentials is None or not _equal(credentials.token or "", token):
+    if _equal(key_id, owner.access_key) and not token:
+        return owner
+    headers = {"X-Amz-Security-Token": token} if token else {}
+    try:
+        account = get_account_id_from(key_id)
+        return create_access_key(account, "aws", key_id, headers).create_credentials()
+    except CreateAccessKeyFailure as error:
         message = {
             "s3": "The AWS Access Key Id you provided does not exist in our records.",
             "ec2": "AWS was not able to validate the provided access credentials.",
         }.get(service, "The security token included in the request is invalid.")
-        raise Refused("unknown", f"{message} {REMEDY}")
-    return credentials
-
-
-def _user_key(key_id: str) -> Credentials | None:
-    """A key that IAM's CreateAccessKey issued."""
-    for user in list(iam_backends[DEFAULT_ACCOUNT_ID]["aws"].users.values()):
-        for key in list(user.access_keys):
-            if key.access_key_id == key_id and key.status == "Active":
-                return Credentials(key_id, key.secret_access_key)
-    return None
-
-
-def _role_key(key_id: str) -> Credentials | None:
-    """A key that STS's AssumeRole issued."""
-    backends = [backend for account in list(sts_backends.values()) for backend in account.values()]
-    for role in [role for backend in backends for role in list(backend.assumed_roles)]:
-        if role.access_key_id == key_id:
-            if utcnow() > role.expiration:
-                message = "The security token included in the request is expired"
-                raise Refused("expired token", message)
-            return Credentials(key_id, role.secret_access_key, role.session_token)
-    return None
+        raise Refused("unknown", f"{message} {REMEDY}") from error
 
 
 def _compare(expected: str, received: str) -> None:

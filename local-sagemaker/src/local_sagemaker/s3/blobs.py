@@ -1,18 +1,15 @@
-"""Objects' bytes: on their way in, where they are limited and compared with checksums; and in files
-that are written once, read in ranges, and never changed."""
+"""Objects' bytes: on their way in, where they are limited and compared with the signed hash; and in
+files that are written once, read in ranges, and never changed."""
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import hashlib
 import os
 import threading
 import uuid
-import zlib
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from werkzeug.wrappers import Request
 
@@ -110,38 +107,15 @@ class Blobs:
                 path.unlink(missing_ok=True)
 
 
-class Crc32:
-    """zlib's CRC-32 with hashlib's two methods."""
-
-    def __init__(self) -> None:
-        self.value = 0
-
-    def update(self, data: bytes) -> None:
-        self.value = zlib.crc32(data, self.value)
-
-    def digest(self) -> bytes:
-        return self.value.to_bytes(4, "big")
-
-
-# Header -> what computes it. Python computes no CRC32C and no CRC64NVME: those are not compared.
-CHECKSUMS: dict[str, Any] = {
-    "content-md5": hashlib.md5,
-    "x-amz-checksum-crc32": Crc32,
-    "x-amz-checksum-sha1": hashlib.sha1,
-    "x-amz-checksum-sha256": hashlib.sha256,
-}
-
-
 class Body:
     """The body of a request that stores bytes. Iterate over its content once; then `etag` is known.
 
-    limit: bytes of content. Raises AwsError for more, and for bytes that do not match the
-    request's checksums.
+    limit: bytes of content. Raises AwsError for more, and for bytes other than those signed.
     """
 
     def __init__(self, request: Request, limit: int, signature: Signature) -> None:
         self.stream: RequestBody = request.environ["wsgi.input"]
-        self.headers, self.limit = request.headers, limit
+        self.limit = limit
         self.payload_hash = signature.payload_hash
         self.md5 = hashlib.md5(usedforsecurity=False)
 
@@ -151,42 +125,29 @@ class Body:
 
     def __iter__(self) -> Iterator[bytes]:
         payload = hashlib.sha256()
-        in_trailer = self.headers.get("x-amz-trailer", "").lower()
-        digests = {
-            name: make()
-            for name, make in CHECKSUMS.items()
-            if self.headers.get(name) or name == in_trailer
-        }
         hashed = self.payload_hash not in UNSIGNED
-        computed = [self.md5, *digests.values(), *([payload] if hashed else [])]
-        trailers: dict[str, str] = {}
         length = 0
-        for piece in self._pieces(trailers):
+        for piece in self._pieces():
             length += len(piece)
             if length > self.limit:
                 raise AwsError("EntityTooLarge", f"An object has at most {self.limit} bytes.")
-            for digest in computed:
-                digest.update(piece)
+            self.md5.update(piece)
+            if hashed:
+                payload.update(piece)
             yield piece
         if hashed and payload.hexdigest() != self.payload_hash:
             raise AwsError(
                 "XAmzContentSHA256Mismatch",
                 "The provided 'x-amz-content-sha256' header does not match what was computed.",
             )
-        for name, digest in digests.items():
-            stated = self.headers.get(name) or trailers.get(name)
-            if stated and stated != base64.b64encode(digest.digest()).decode():
-                message = f"The {name} you specified did not match the calculated checksum."
-                raise AwsError("BadDigest", message)
 
-    def _pieces(self, trailers: dict[str, str]) -> Iterator[bytes]:
+    def _pieces(self) -> Iterator[bytes]:
         stream = self.stream
         try:
             if self.payload_hash == UNSIGNED_TRAILER:
                 yield from self._chunks()
-                while line := stream.readline(MAX_LINE).strip():
-                    name, _, value = line.decode("latin-1").partition(":")
-                    trailers[name.strip().lower()] = value.strip()
+                while stream.readline(MAX_LINE).strip():  # its checksum
+                    pass
                 return
             while piece := stream.read(PIECE):
                 yield piece

@@ -63,7 +63,6 @@ class ObjectCalls:
             "UploadPartCopy": self.copy_part,
             "CompleteMultipartUpload": self.complete_upload,
             "AbortMultipartUpload": self.abort_upload,
-            "ListParts": self.list_parts,
             "ListMultipartUploads": self.list_uploads,
             "ListObjects": partial(listing.list_objects, store),
             "ListObjectsV2": partial(listing.list_objects_v2, store),
@@ -131,14 +130,6 @@ class ObjectCalls:
         source = self._source(request)
         self._check_new(request)
         replace = request.get("MetadataDirective") == "REPLACE"
-        bucket, key, version = _source_parts(request)
-        if (bucket, key) == (request["Bucket"], request["Key"]) and not (replace or version):
-            raise AwsError(
-                "InvalidRequest",
-                "This copy request is illegal because it is trying to copy an object to itself "
-                "without changing the object's metadata, storage class, website redirect "
-                "location or encryption attributes.",
-            )
         stated = _fields(request)
         changed = {name: stated[name] for name in (*ENCRYPTION, "StorageClass") if name in stated}
         fields = stated if replace else source.fields | changed
@@ -367,28 +358,6 @@ class ObjectCalls:
         with self.store.lock:
             self.store.end_upload(self._upload(request).key)
         return {}
-
-    def list_parts(self, request: Members) -> Members:
-        """All of them, in one page."""
-        upload = self._upload(request)
-        return {
-            "Bucket": request["Bucket"],
-            "Key": request["Key"],
-            "UploadId": upload.key,
-            "MaxParts": MAX_PARTS,
-            "IsTruncated": False,
-            "StorageClass": "STANDARD",
-            "Owner": OWNER,
-            "Parts": [
-                {
-                    "PartNumber": int(part.key),
-                    "ETag": part.quoted_etag,
-                    "Size": part.size,
-                    "LastModified": modified(part),
-                }
-                for part in self.store.parts(upload.key)
-            ],
-        }
 
     def list_uploads(self, request: Members) -> Members:
         """All of them, in one page."""

@@ -1,6 +1,5 @@
 """The chain of handlers that answers a request.
 
-check_address        refuses web pages, and addresses that are not the emulator's
 authenticate         verifies the signature
 invoke_endpoint      SageMaker's runtime: a hosted model answers
 s3_object            S3's objects
@@ -42,7 +41,6 @@ from local_sagemaker.protocol.signatures import Signature
 from local_sagemaker.protocol.validation import check, exists
 from local_sagemaker.s3.calls import ObjectCalls
 from local_sagemaker.s3.protocol import ObjectProtocol
-from local_sagemaker.server import web_pages
 
 LOG = logging.getLogger(__name__)
 CBOR_OPERATION = re.compile(r"^/service/[^/]+/operation/(\w+)$")  # CloudWatch's newest protocol
@@ -111,7 +109,7 @@ class Emulator:
     """Answers requests: the first handler that returns a response ends the chain.
 
     operations: of SageMaker that are answered here, by name. owner: the state directory's key.
-    runtime: answers InvokeEndpoint; without it moto does.
+    runtime: answers InvokeEndpoint.
     """
 
     def __init__(
@@ -119,14 +117,13 @@ class Emulator:
         operations: dict[str, Operation],
         state: MotoState,
         owner: Credentials,
-        runtime: RuntimeApi | None = None,
+        runtime: RuntimeApi,
     ) -> None:
         self.operations, self.state, self.owner, self.runtime = operations, state, owner, runtime
         self.objects = ObjectProtocol(ObjectCalls(state.objects))
         make_owner_role(owner.access_key)
         self.moto = DomainDispatcherApplication(_backend)  # type: ignore[arg-type]
         self.handlers = (
-            self.check_address,
             self.authenticate,
             self.invoke_endpoint,
             self.s3_object,
@@ -147,9 +144,6 @@ class Emulator:
         except Exception as error:
             return error_response(_as_aws_error(error, request), request, call.service)
 
-    def check_address(self, call: Call) -> None:
-        web_pages.refuse(call.request)
-
     def authenticate(self, call: Call) -> None:
         call.signature = signature = signatures.authenticate(call.request, self.owner)
         call.region, call.service = signature.region, signature.service
@@ -160,7 +154,7 @@ class Emulator:
 
     def invoke_endpoint(self, call: Call) -> Response | None:
         name = endpoint_of(call.request.environ) if call.service == "sagemaker" else None
-        if name and self.runtime and call.signature:
+        if name and call.signature:
             return self.runtime.invoke(name, call.request, call.signature)
         return None
 
@@ -196,15 +190,11 @@ class Emulator:
         action = call.target[1] or _action(call)
         if action in NOT_ALLOWED:
             raise AwsError("AccessDenied", NOT_ALLOWED[action], 403)
-        environ = call.request.environ
-        if call.request.method in ("GET", "HEAD") or action in JOURNALED or READING.match(action):
-            response = Response(*run_wsgi_app(self.moto, environ, buffered=True))
-        else:
-            with self.state.lock:
-                response = Response(*run_wsgi_app(self.moto, environ, buffered=True))
-                if response.status_code < 400:
-                    self.state.changed()
-                    self.state.save()  # before the client is answered
+        reads = READING.match(action) if action else call.request.method in ("GET", "HEAD")
+        with self.state.lock:  # one at a time: moto fills in dictionaries also when it reads
+            response = Response(*run_wsgi_app(self.moto, call.request.environ, buffered=True))
+            if response.status_code < 400 and not (reads or action in JOURNALED):
+                self.state.save()  # before the client is answered
         check_error_format(response, call.request)
         described = call.service == "sagemaker" and action.startswith("Describe")
         if described and response.status_code < 300:
@@ -232,7 +222,7 @@ def _as_aws_error(error: Exception, request: Request) -> AwsError:
 
 def _backend(service: str | None) -> Callable:
     """moto's application for a service. Raises NotImplementedError for one that it lacks."""
-    if service is None:
+    if service in (None, "moto_api", "instance_metadata"):  # its own pages are no calls of AWS's
         raise NotImplementedError("this service of AWS's.")
     if service == "cloudformation":  # at its first call: to import it, and EC2, takes a second
         import_module("local_sagemaker.moto_backend.cloudformation")  # which patches them
@@ -240,9 +230,11 @@ def _backend(service: str | None) -> Callable:
 
 
 def _action(call: Call) -> str:
-    """The operation of a request without X-Amz-Target: in its path, or Action=... in its form."""
+    """The operation of a request without X-Amz-Target: in its path, or as Action=..."""
     if match := CBOR_OPERATION.match(call.request.path):
         return match[1]
+    if action := call.request.args.get("Action"):
+        return action
     if not (call.request.content_type or "").startswith("application/x-www-form-urlencoded"):
         return ""
     form = re.search(rb"(?:^|&)Action=(\w+)", call.body)

@@ -7,7 +7,6 @@ that sends half a head keeps one busy. Both are open to every user of the machin
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -19,12 +18,10 @@ from werkzeug.wrappers import Response
 
 from local_sagemaker.protocol.bodies import RequestBody
 from local_sagemaker.protocol.connection_limits import LimitedServer
-from local_sagemaker.protocol.responses import http_error
+from local_sagemaker.protocol.responses import PROLOG
 from local_sagemaker.protocol.signatures import AUTHENTICATED
-from local_sagemaker.server.web_pages import LOCAL_ADDRESS
 
 IDLE_SECONDS = 60  # a client that sends nothing for so long is disconnected
-MAX_FILES = 4096  # open at once: a client holds one, and a job a few
 MAX_DRAINED = 64 * 1024 * 1024  # bytes of a refused body that are read and thrown away
 
 
@@ -42,6 +39,12 @@ class RequestHandler(MotoRequestHandler):
     timeout = IDLE_SECONDS
     disable_nagle_algorithm = True  # else the last packet of a response waits for a client's ACK
     wbufsize = 64 * 1024  # headers and a short body leave in one packet
+    # What http.server says about bad HTTP, in S3's form in place of a page:
+    default_request_version = "HTTP/1.0"  # of 0.9 are responses without a head
+    error_content_type = "application/xml"
+    error_message_format = (
+        f"{PROLOG}<Error><Code>BadRequest</Code><Message>%(message)s</Message></Error>"
+    )
 
     def handle_expect_100(self) -> bool:
         proceed = super().handle_expect_100()
@@ -106,20 +109,5 @@ class RequestHandler(MotoRequestHandler):
         environ["wsgi.input"] = self.body
         environ[AUTHENTICATED] = partial(self.server.authenticated, self.connection)
         host, port = self.connection.getsockname()[:2]
-        environ[LOCAL_ADDRESS] = host
         environ.setdefault("HTTP_HOST", f"{host}:{port}")  # moto reads it, HTTP/1.0 lacks it
         return environ
-
-    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What http.server says about bad HTTP, in S3's form in place of a page."""
-        self.close_connection = True
-        self.wfile.write(http_error(code, message or self.responses.get(code, ("Error",))[0]))
-        self.wfile.flush()
-
-
-def raise_file_limit() -> None:
-    """Allow as many open files as this user may have, up to MAX_FILES."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    limit = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
-    if soft != resource.RLIM_INFINITY and soft < limit:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))

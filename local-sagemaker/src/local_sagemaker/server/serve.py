@@ -23,7 +23,7 @@ from local_sagemaker.core.aws import LocalAws
 from local_sagemaker.moto_backend.patch import UnsupportedMoto
 from local_sagemaker.moto_backend.state import MotoState, StateError
 from local_sagemaker.server.app import Emulator
-from local_sagemaker.server.http import RequestHandler, Server, raise_file_limit
+from local_sagemaker.server.http import RequestHandler, Server
 from local_sagemaker.storage.files import remove, replace
 
 LOG = logging.getLogger(__name__)
@@ -39,7 +39,6 @@ class CannotServe(Exception):
 def serve(
     state: Path,
     port: int,
-    host: str = "127.0.0.1",
     isolation: str = "auto",
     grace_seconds: float = GRACE_SECONDS,
     max_instances: int = MAX_INSTANCES,
@@ -51,8 +50,7 @@ def serve(
     """
     with _state_errors(state):
         credentials.make_private(state)
-    with _only_one(state), _bind(host, port) as server:
-        raise_file_limit()
+    with _only_one(state), _bind(port) as server:
         port = server.server_address[1]
         try:
             kind, why = probe.isolation(isolation)
@@ -68,7 +66,7 @@ def serve(
             managers = Managers(state, aws, kind, grace_seconds, max_instances)
             emulator = Emulator(managers.operations(), moto_state, owner, managers.runtime)
         server.respond = emulator
-        _serve_until_signal(server, moto_state, managers, state, kind, why)
+        _serve_until_signal(server, managers, state, kind, why)
 
 
 @contextlib.contextmanager
@@ -86,17 +84,17 @@ def _state_errors(state: Path) -> Iterator[None]:
 
 
 def _serve_until_signal(
-    server: Server, moto_state: MotoState, managers: Managers, state: Path, kind: str, why: str
+    server: Server, managers: Managers, state: Path, kind: str, why: str
 ) -> None:
     signals: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _: signals.append(number))  # takes no lock
     threading.Thread(target=server.serve_forever, daemon=True).start()
     managers.start()
-    host, port = server.server_address[:2]
-    info = daemon.Running(os.getpid(), port, str(host), kind, why, time.time())
+    port = server.server_address[1]
+    info = daemon.Running(os.getpid(), port, kind, why, time.time())
     replace(state / "emulator.json", json.dumps(dataclasses.asdict(info)).encode())
-    LOG.info("answering on %s:%s", host, port)
+    LOG.info("answering on %s", info.url)
     while not signals:
         time.sleep(0.1)
     # Then it ends, whatever still waits. Nothing is lost: every change was saved before its request
@@ -106,7 +104,6 @@ def _serve_until_signal(
     timer.start()
     managers.shut_down()
     server.shutdown()
-    moto_state.save()
     (state / "emulator.json").unlink(missing_ok=True)
     # All is on disk. Leaving in the usual way waits for boto3's transfer threads, and one that
     # still uploads waits for this very server, which answers no more.
@@ -146,11 +143,11 @@ def _only_one(state: Path) -> Iterator[None]:
         yield
 
 
-def _bind(host: str, port: int) -> Server:
+def _bind(port: int) -> Server:
     try:
-        return Server(host, port, app=None, handler=RequestHandler)  # type: ignore[arg-type]
+        return Server("127.0.0.1", port, app=None, handler=RequestHandler)  # type: ignore[arg-type]
     except (OSError, SystemExit, OverflowError) as error:  # werkzeug exits on a port in use
         raise CannotServe(
-            f"Port {port} on {host} cannot be used: something else listens there, or it is not "
+            f"Port {port} of 127.0.0.1 cannot be used: something else listens there, or it is not "
             "allowed. Choose another, for example with `local-sagemaker start --port 4601`."
         ) from error

@@ -1,1 +1,1 @@
-"""Atomic writes, safe reads and removals, and archives that stay in their folder."""
+"""Atomic writes, safe reads and removals."""

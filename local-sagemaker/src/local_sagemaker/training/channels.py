@@ -1,22 +1,19 @@
 """Puts a job's input where a script finds it: S3 -> /opt/ml/input/data/<channel>.
 
-S3Prefix and ManifestFile; FullyReplicated and ShardedByS3Key; File and FastFile (copied:
+S3Prefix; FullyReplicated and ShardedByS3Key; File and FastFile (copied:
 a script cannot tell, but for the time to the first byte).
 """
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 from pathlib import Path
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local_sagemaker.core.aws import AWS_ERRORS, LocalAws, split_uri
-from local_sagemaker.core.s3_input import KINDS, download, inside, objects_from
+from local_sagemaker.core.aws import LocalAws, split_uri
+from local_sagemaker.core.s3_input import KIND, download, inside, objects_below
 from local_sagemaker.protocol.errors import validation
-
-SOURCE = "sourcedir.tar.gz"  # container/toolkit_patches.py looks for it
 
 
 def check(aws: LocalAws, request: dict, region: str) -> None:
@@ -56,10 +53,10 @@ def _check_kind(channel: dict, default_mode: str) -> None:
         raise validation(
             f"{where}: the emulator has S3DataSource only; file systems (EFS, FSx) exist on AWS."
         )
-    if source["S3DataType"] not in KINDS:
+    if source["S3DataType"] != KIND:
         raise validation(
-            f"{where}: S3DataType {source['S3DataType']} is not offered by the emulator; "
-            f"{' and '.join(KINDS)} are."
+            f"{where}: S3DataType {source['S3DataType']} is not offered by the emulator; put the "
+            f"files below one prefix ({KIND})."
         )
     if channel.get("InputMode", default_mode) == "Pipe":
         raise validation(
@@ -72,7 +69,7 @@ def fetch(aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> 
     """Fill every channel on every host. hosts: name -> the instance's /opt/ml."""
     for channel in request.get("InputDataConfig", []):
         name, source = channel["ChannelName"], channel["DataSource"]["S3DataSource"]
-        objects = objects_from(aws, source, region)
+        objects = objects_below(aws, source["S3Uri"], region)
         sharded = source.get("S3DataDistributionType") == "ShardedByS3Key"
         for number, directory in enumerate(hosts.values()):
             target = directory / "input" / "data" / name
@@ -85,16 +82,3 @@ def fetch(aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> 
                     shutil.copyfile(inside(first, path, key), place)
                 else:
                     download(aws, region, bucket, key, place, "Data download failed:")
-
-
-def fetch_source(aws: LocalAws, request: dict, region: str, folders: list[Path]) -> None:
-    """Put the script's archive into each folder, if S3 has it: else the instance says so itself."""
-    uri = request.get("HyperParameters", {}).get("sagemaker_submit_directory", "").strip('"')
-    if not uri.startswith("s3://"):
-        return
-    bucket, key = split_uri(uri)
-    first = folders[0] / SOURCE
-    with contextlib.suppress(*AWS_ERRORS, OSError):
-        aws.client("s3", region).download_file(bucket, key, str(first))
-        for folder in folders[1:]:
-            shutil.copyfile(first, folder / SOURCE)

@@ -48,7 +48,7 @@ def connectivity_for_job(aws: LocalAws, request: dict, region: str) -> Connectiv
     routes = [Routes(ec2, subnet) for subnet in subnets]
     outside = allows(groups, "IpPermissionsEgress", (HTTPS, HTTPS), [ANYWHERE])
     nat = outside and all(route.to_nat() for route in routes)
-    s3 = nat or (_allows_s3(groups) and all(route.to_s3() for route in routes))
+    s3 = nat or (outside and all(route.to_s3() for route in routes))
     return Connectivity(
         closed_reason=closed_reason(groups, [subnet["CidrBlock"] for subnet in subnets]),
         emulator=s3 and not isolated,
@@ -103,15 +103,6 @@ def _covers(rule: dict, ports: tuple[int, int]) -> bool:
     first, last = rule.get("FromPort", -1), rule.get("ToPort", -1)
     whole = first == -1 or (first <= ports[0] and last >= ports[1])
     return rule["IpProtocol"] in ("tcp", "6") and whole
-
-
-def _allows_s3(groups: list[dict]) -> bool:
-    """Whether HTTPS may leave: to anywhere, or to a prefix list (S3's, for a gateway endpoint)."""
-    return allows(groups, "IpPermissionsEgress", (HTTPS, HTTPS), [ANYWHERE]) or any(
-        _covers(rule, (HTTPS, HTTPS)) and rule.get("PrefixListIds")
-        for group in groups
-        for rule in group["IpPermissionsEgress"]
-    )
 
 
 class Routes:

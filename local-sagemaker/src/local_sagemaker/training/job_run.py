@@ -14,9 +14,8 @@ from local_sagemaker.cluster.spec import ClusterSpec, Connectivity
 from local_sagemaker.cluster.supervised_processes import SupervisorProcess
 from local_sagemaker.core import records
 from local_sagemaker.core.aws import AWS_ERRORS, LocalAws
-from local_sagemaker.core.records import FILE
 from local_sagemaker.core.s3_input import DataError
-from local_sagemaker.storage.files import empty, open_up, remove
+from local_sagemaker.storage.files import open_up, remove
 from local_sagemaker.training import artifacts, channels, connectivity, instances, spot
 from local_sagemaker.training.failure_reason import failure_reason
 from local_sagemaker.training.job_log import JobLog
@@ -50,7 +49,6 @@ class JobRun:
         self.log = JobLog(aws, record)
         self.supervisor: SupervisorProcess | None = None
         self.created = time.monotonic()
-        self.interruptions = spot.Interruptions(record.request, self.directory)
         self.stop_wanted = threading.Event()
         self.abandoned = threading.Event()  # what is being copied to S3 is given up
         self.uploading = False
@@ -89,7 +87,7 @@ class JobRun:
             else:
                 self.record.end("Failed", reason=records.internal(self.record.name, error))
         finally:
-            clean(self.directory)
+            self.record.remove_all_else()
 
     def _phases(self) -> None:
         while True:
@@ -117,9 +115,6 @@ class JobRun:
         if not self.connectivity.s3 and {"InputDataConfig", "CheckpointConfig"} & {*request}:
             raise DataError(f"Data download failed:{connectivity.NO_S3}")
         channels.fetch(self.aws, request, self.region, opt_ml)
-        if self.connectivity.emulator:
-            folders = [folder.parent / "tmp" for folder in opt_ml.values()]
-            channels.fetch_source(self.aws, request, self.region, folders)
         if "CheckpointConfig" in request:
             artifacts.fetch_checkpoints(self.aws, request, self.region, opt_ml)
         return artifacts.syncs(self.aws, request, self.region, self.left)
@@ -139,8 +134,7 @@ class JobRun:
         self.supervisor = supervisor = SupervisorProcess(spec, self._on_event)
         if self.stop_wanted.is_set():  # asked for while the supervisor was being started
             supervisor.stop()
-        began = time.monotonic()  # not the clock's time: it may be set
-        repeated = [(WATCH_SECONDS, partial(self._watch, supervisor, began))]
+        repeated = [(WATCH_SECONDS, partial(self._watch, supervisor))]
         repeated += [(CHECKPOINT_SECONDS, partial(self._sync, sync)) for sync in syncs]
         ended = threading.Event()
         helpers = [
@@ -160,7 +154,7 @@ class JobRun:
         if event["event"] == "log":
             self.log.write(event["host"], event["time"], event["lines"])
 
-    def _watch(self, supervisor: SupervisorProcess, began: float) -> None:
+    def _watch(self, supervisor: SupervisorProcess) -> None:
         """End the instances when a time limit is reached, or when they are taken away."""
         if self.out_of_time:
             return
@@ -171,7 +165,7 @@ class JobRun:
             if limit == "MaxWaitTimeExceeded":
                 self.record.stopping()
             supervisor.stop()
-        elif self.interruptions.due(time.monotonic() - began):
+        elif spot.taken_away(self.directory):
             self.interrupted = True
             supervisor.stop()
 
@@ -247,8 +241,3 @@ class JobRun:
 def _repeat(ended: threading.Event, seconds: float, call: Callable[[], None]) -> None:
     while not ended.wait(seconds):
         call()
-
-
-def clean(directory: Path) -> None:
-    """Remove everything of a job but its record: the rest is in S3 and in the logs."""
-    empty(directory, but=FILE)

@@ -1,7 +1,5 @@
 """Spot instances can be taken away from a job. Here that happens only when somebody asks for it:
-
-    Environment={"LOCAL_SAGEMAKER_INTERRUPT": "after 20s"}    once, so long after Training began
-    local-sagemaker interrupt JOB                             at once, or when Training begins
+`local-sagemaker interrupt JOB`, at once, or when Training begins.
 
 The instances get SIGTERM, their grace period and SIGKILL. Then the job is Interrupted, and starts
 again on new instances, with the checkpoints that are in S3:
@@ -11,41 +9,19 @@ https://docs.aws.amazon.com/sagemaker/latest/dg/model-managed-spot-training-stat
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from local_sagemaker.protocol.errors import validation
 
-VARIABLE = "LOCAL_SAGEMAKER_INTERRUPT"
 FILE = "interrupt"  # in the job's directory: creating it requests an interruption
 BACK_SECONDS = 1.0  # from the loss of the instances until there are others
 DAY = 24 * 60 * 60  # seconds; AWS's default for MaxRuntimeInSeconds
-_AFTER = re.compile(r"after (\d{1,7}(?:\.\d{1,3})?)s")
-
-
-def after(request: dict) -> float | None:
-    """Seconds of Training after which the job asks to be interrupted; None if it doesn't.
-
-    Raises AwsError (ValidationException) for other words than "after 20s".
-    """
-    words = request.get("Environment", {}).get(VARIABLE)
-    if words is None:
-        return None
-    match = _AFTER.fullmatch(words)
-    if not match:
-        raise validation(f"Environment's {VARIABLE} is '{words}'; expected: after 20s.")
-    return float(match[1])
 
 
 def check(request: dict) -> None:
-    """Raise AwsError (ValidationException) for a request for spot instances, for a warm pool or
-    for an interruption that contradicts itself."""
+    """Raise AwsError (ValidationException) for a request for spot instances or for a warm pool that
+    contradicts itself."""
     spot = request.get("EnableManagedSpotTraining") or False
-    if after(request) is not None and not spot:
-        raise validation(
-            f"Environment's {VARIABLE} takes spot instances away, and this job has none: "
-            "set EnableManagedSpotTraining (an estimator's use_spot_instances=True, max_wait=...)."
-        )
     stopping = request.get("StoppingCondition") or {}
     longest, wait = stopping.get("MaxRuntimeInSeconds", DAY), stopping.get("MaxWaitTimeInSeconds")
     if not spot and wait is not None:
@@ -71,21 +47,16 @@ def ask(state: Path, job: str) -> None:
     (state / "jobs" / job / FILE).touch()
 
 
-class Interruptions:
-    """When the instances of a job are to be taken away. directory: the job's own."""
+def taken_away(directory: Path) -> bool:
+    """Whether the instances of a job are to be taken away now; each request counts once.
 
-    def __init__(self, request: dict, directory: Path) -> None:
-        self._after, self._asked = after(request), directory / FILE
-
-    def due(self, training: float) -> bool:
-        """Whether now, `training` seconds after Training began. What was asked for comes once."""
-        if self._asked.exists():
-            self._asked.unlink(missing_ok=True)
-            return True
-        if self._after is not None and training >= self._after:
-            self._after = None
-            return True
+    directory: the job's own.
+    """
+    try:
+        (directory / FILE).unlink()
+    except FileNotFoundError:
         return False
+    return True
 
 
 def time_exceeded(request: dict, running: float, since_creation: float) -> str | None:

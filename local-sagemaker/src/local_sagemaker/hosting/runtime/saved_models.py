@@ -9,7 +9,6 @@ https://github.com/aws/sagemaker-tensorflow-serving-container, read 2026-11-21.
 from __future__ import annotations
 
 import io
-import json
 import re
 import sys
 import threading
@@ -17,6 +16,8 @@ import traceback
 from collections import namedtuple
 from pathlib import Path
 from typing import Any
+
+import requests
 
 from local_sagemaker.hosting.runtime import forms
 from local_sagemaker.hosting.runtime.forms import error
@@ -70,15 +71,11 @@ class TensorFlowServing:
 
     def invoke(self, request: Request) -> Response:
         """Answer an invocation. Raises Refused."""
-        attributes = forms.attributes(request.attributes)
-        names = ("tfs-model-name", "tfs-model-version", "tfs-method")
-        name, version, method = (attributes.get(attribute) for attribute in names)
-        self._check(name, version, method or "predict")
         if self.handlers is not None:
             context = Context(
-                model_name=name,
-                model_version=version,
-                method=method,
+                model_name=self.name,
+                model_version=self.version,
+                method="predict",
                 rest_uri=None,
                 grpc_port=None,
                 channel=None,
@@ -90,13 +87,6 @@ class TensorFlowServing:
             return self.handlers.answer(request.body, context, self.predict)
         return reply(*forms.accepted(request.accept, self.predict(forms.to_serving_json(request))))
 
-    def _check(self, name: str | None, version: str | None, method: str) -> None:
-        if method != "predict":
-            raise error(400, f"The emulator offers :predict, and no :{method}.")
-        if name not in (None, self.name) or version not in (None, self.version):
-            names = f"{name or self.name}, {version or self.version}"
-            raise error(404, f"Servable not found for request: Specific({names})")
-
     def predict(self, text: str) -> str:
         """TensorFlow Serving's request -> its answer, both JSON. Raises Refused."""
         body = forms.parse(text)
@@ -106,38 +96,28 @@ class TensorFlowServing:
             raise error(400, f"Serving signature name {name!r} not found; there are {known}.")
         signature = self.signatures[name]
         specs = signature.structured_input_signature[1]
-        kinds = {name: _dtype(spec) for name, spec in specs.items()}
-        arrays = forms.arrays(body, kinds)
-        for name, values in arrays.items():
-            if not specs[name].shape.is_compatible_with(values.shape):
-                shapes = f"{list(values.shape)}, and {specs[name].shape} is wanted"
+        values = forms.rows(body["instances"], specs)
+        try:
+            tensors = {n: self.tf.constant(values[n], spec.dtype) for n, spec in specs.items()}
+        except (ValueError, TypeError) as problem:
+            raise error(400, f"Failed to process the instances: {problem}") from problem
+        for name, tensor in tensors.items():
+            if not specs[name].shape.is_compatible_with(tensor.shape):
+                shapes = f"{list(tensor.shape)}, and {specs[name].shape} is wanted"
                 raise error(400, f"Input {name!r} has the shape {shapes}.")
         try:
-            given = {n: self.tf.constant(v, specs[n].dtype) for n, v in arrays.items()}
-            outputs = {name: tensor.numpy() for name, tensor in signature(**given).items()}
+            outputs = {name: tensor.numpy() for name, tensor in signature(**tensors).items()}
         except (self.tf.errors.OpError, ValueError, TypeError) as problem:
             raise error(400, str(problem)) from problem
-        rows = len(next(iter(arrays.values()))) if "instances" in body else None
-        return forms.answer(outputs, rows)
+        return forms.answer(outputs, len(body["instances"]))
 
 
-def _dtype(spec):
-    """The signature's numpy type; object for strings."""
-    import numpy as np
-
-    return np.dtype(spec.dtype.as_numpy_dtype)
-
-
-class ServingAnswer:
-    """What an output_handler gets: TensorFlow Serving's answer, as `requests` would show it."""
-
-    def __init__(self, status_code: int, text: str) -> None:
-        self.status_code, self.content, self.text = status_code, text.encode(), text
-        self.ok, self.encoding = status_code < 400, "utf-8"
-        self.headers = {"Content-Type": "application/json"}
-
-    def json(self) -> object:
-        return json.loads(self.text)
+def serving_answer(status: int, text: str) -> requests.Response:
+    """TensorFlow Serving's answer, as an output_handler gets it."""
+    answer = requests.Response()
+    answer.status_code, answer._content, answer.encoding = status, text.encode(), "utf-8"
+    answer.headers["Content-Type"] = JSON
+    return answer
 
 
 class Handlers:
@@ -163,9 +143,9 @@ class Handlers:
                 prepared = self.before(io.BytesIO(body), context)
             text = prepared.decode() if isinstance(prepared, bytes) else prepared
             try:
-                answer = ServingAnswer(200, predict(text))
+                answer = serving_answer(200, predict(text))
             except Refused as refused:  # it is for the output_handler to say what that means
-                answer = ServingAnswer(refused.status, refused.body)
+                answer = serving_answer(refused.status, refused.body)
             with self.lock:
                 return reply(*self.after(answer, context))
         except Exception as problem:

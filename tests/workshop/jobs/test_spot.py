@@ -1,4 +1,4 @@
-"""Spot and warm pools in job_settings: what the request holds."""
+"""Spot in job_settings: what the request holds."""
 
 import pytest
 from sagemaker.estimator import EstimatorBase
@@ -6,7 +6,7 @@ from sagemaker.pytorch import PyTorch
 
 from workshop.account import preflight
 from workshop.jobs.job_preview import preview_session
-from workshop.jobs.session import MAX_RUN_SECONDS, WrongSettings
+from workshop.jobs.session import MAX_RUN_SECONDS
 
 
 @pytest.fixture
@@ -46,21 +46,3 @@ def test_spot_waits_bounded_and_keeps_checkpoints_of_its_own(opened):
     place = request["CheckpointConfig"]["S3Uri"]
     assert place.startswith(f"s3://{opened.bucket}/jobs/checkpoints/own-")
     assert other["CheckpointConfig"]["S3Uri"] != place, "a new job must not resume from an old one"
-
-
-def test_a_warm_pool_is_asked_for_in_seconds(opened):
-    assert requested(opened, keep_alive=600)["ResourceConfig"]["KeepAlivePeriodInSeconds"] == 600
-
-
-@pytest.mark.parametrize(
-    "chosen, message",
-    [
-        ({"spot": True, "keep_alive": 60}, "do not go together"),
-        ({"keep_alive": -1}, "keep_alive is -1"),
-        ({"keep_alive": 21601}, "from 0 .none. to 21600"),
-        ({"keep_alive": True}, "keep_alive is True"),
-    ],
-)
-def test_what_does_not_go_together_is_refused_before_anything_is_built(opened, chosen, message):
-    with pytest.raises(WrongSettings, match=message):
-        opened.job_settings("x", **chosen)

@@ -1,0 +1,144 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 11 · Exercises: what each rank must hold
+#
+# Count bytes, build a layer that no rank holds, and choose.
+
+# %%
+import workshop
+
+# %% [markdown]
+# ## Exercise 11.1 · Mixed precision (8 minutes, easy)
+#
+# Mixed precision computes with weights of 2 bytes, and its gradients have 2 bytes, too. AdamW keeps
+# weights of 4 bytes of its own, and its two numbers of 4 bytes each: all that is optimizer state.
+#
+# How many GB (10⁹ bytes) does a rank hold between two steps, for a model of `billions` of
+# parameters? `way` is `"ddp"`, `"zero1"`, `"zero2"`, `"zero3"` or `"hsdp"`. Each of the `instances`
+# has 8 ranks. With ZeRO-1 count the gradients once. (The lesson's own holds its part twice.)
+#
+# <details><summary>Hint</summary>
+#
+# What is not divided is on every rank: 16 bytes for each parameter, less what is divided, plus the
+# rank's part of that. HSDP divides among the ranks of one instance.
+#
+# </details>
+
+
+# %% tags=["answer"]
+def held_gb(billions, way, instances):
+    """GB that a rank holds: weights, gradients, optimizer state."""
+    # BEGIN SOLUTION
+    ranks = 8 if way == "hsdp" else 8 * instances
+    divided = {"ddp": 0, "zero1": 12, "zero2": 14, "zero3": 16, "hsdp": 16}[way]  # bytes
+    return billions * (16 - divided + divided / ranks)
+    # END SOLUTION
+
+
+# %% tags=["check"]
+workshop.check("11.1", held_gb)
+
+# %% [markdown]
+# ## Exercise 11.2 · A layer that no rank holds (15 minutes, hard)
+#
+# ZeRO-3 of one linear layer. Each rank holds some rows of its weight, `shard`: rank 0 the first
+# ones, rank 1 the next ones, and so on. Every rank has a batch `x` of its own. Return
+# `x @ weight.T`, such that after `.backward()`
+#
+# - `x.grad` is what it would be with an ordinary layer;
+# - `shard.grad` is this rank's part of the gradient, **averaged over all ranks**;
+# - between forward and backward no rank keeps the whole weight: gather it twice.
+#
+# <details><summary>Hint</summary>
+#
+# What autograd keeps is what you give to `ctx.save_for_backward`. So write a
+# `torch.autograd.Function` with `forward(ctx, x, shard)` and `backward(ctx, grad)`, which returns a
+# gradient for each of the two inputs, and `return Layer.apply(x, shard)`. For an ordinary layer the
+# gradients are `grad @ weight` and `grad.T @ x`. You need `dist.all_gather_into_tensor(whole,
+# part)` and `dist.reduce_scatter_tensor(part, whole)`, which adds.
+#
+# </details>
+
+
+# %% tags=["answer"]
+def divided_linear(x, shard):
+    """x @ weight.T; x: (batch, inputs), shard: (outputs / world_size, inputs)."""
+    import torch
+    import torch.distributed as dist
+
+    n = dist.get_world_size()
+    # BEGIN SOLUTION
+
+    def gathered(shard):
+        weight = shard.new_empty(n * shard.shape[0], shard.shape[1])
+        dist.all_gather_into_tensor(weight, shard)
+        return weight
+
+    class Layer(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, shard):
+            ctx.save_for_backward(x, shard)
+            return x @ gathered(shard).T
+
+        @staticmethod
+        def backward(ctx, grad):
+            x, shard = ctx.saved_tensors
+            part = torch.empty_like(shard)
+            dist.reduce_scatter_tensor(part, grad.T @ x)
+            return grad @ gathered(shard), part / n
+
+    return Layer.apply(x, shard)
+    # END SOLUTION
+
+
+# %% tags=["check"]
+workshop.check("11.2", divided_linear)
+
+# %% [markdown]
+# ## Exercise 11.3 · Which way? (10 minutes, medium)
+#
+# Mixed precision as in 11.1, GPUs of 80 GB, 8 on each instance. Activations take 10 GB of each GPU.
+# Which way fits and sends the fewest bytes over the link between instances? If several send the
+# same, take the one that comes first here: `"ddp"`, `"zero1"`, `"zero2"`, `"hsdp"`, `"zero3"`. On
+# one instance nothing crosses: then take the first that fits. If none fits, return `"none"`.
+#
+# Count as in the lesson, over NCCL: rings of all ranks, HSDP's all-reduce of the shards between the
+# instances.
+#
+# <details><summary>Hint</summary>
+#
+# Models over the link, for N ranks on I instances: DDP, ZeRO-1 and ZeRO-2 2 (N - 1) / N, ZeRO-3
+# 3 (N - 1) / N, HSDP 2 (I - 1) / I. Compare for two instances, then for many.
+#
+# </details>
+
+
+# %% tags=["answer"]
+def choose(billions, instances):
+    """ "ddp", "zero1", "zero2", "hsdp", "zero3" or "none"."""
+    # BEGIN SOLUTION
+    ranks = 8 * instances
+    around, between = (ranks - 1) / ranks, (instances - 1) / instances
+    sent = {"ddp": 2 * around, "zero1": 2 * around, "zero2": 2 * around}
+    sent |= {"hsdp": 2 * between, "zero3": 3 * around}
+    fitting = [way for way in sent if held_gb(billions, way, instances) + 10 <= 80]
+    if instances == 1:
+        return fitting[0] if fitting else "none"
+    return min(fitting, key=sent.get, default="none")
+    # END SOLUTION
+
+
+# %% tags=["check"]
+workshop.check("11.3", choose)

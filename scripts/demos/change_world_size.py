@@ -1,0 +1,76 @@
+"""Train with one number of ranks after the other; each begins where the one before it stopped.
+
+    python scripts/demos/change_world_size.py --ranks 4,3,4 --steps 40
+
+SageMaker: entry_point="change_world_size.py", source_dir="scripts/demos",
+dependencies=["scripts/train/train_torch_ddp.py"]. torchrun starts train_torch_ddp.py, whose
+checkpoint and global batch are the same for any number of ranks. At last one process trains as many
+steps without a stop, and rank 0 prints how far the weights are apart:
+
+    {"event": "compared", "apart": 2.4e-07, "largest": 0.61}
+
+apart: the largest difference of any weight; largest: the largest weight.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+
+from common.arguments import add_flag, number
+from common.errors import ScriptError, run_main
+from common.report import emit
+
+DEMOS = Path(__file__).parent
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
+
+
+def numbers(text: str) -> list[int]:
+    """An argparse type: whole numbers above 0, with commas between."""
+    return [number(int, 1)(word) for word in text.split(",")]
+
+
+def main() -> None:
+    """Train in parts, then in one piece; compare."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    positive = number(int, 1)
+    add_flag(parser, "--ranks", type=numbers, default="4,3,4")
+    add_flag(parser, "--steps", type=positive, default=40, help="of each part")
+    add_flag(parser, "--global-batch-size", type=positive, default=48, help="the same for all")
+    args = parser.parse_args()
+    if uneven := [ranks for ranks in args.ranks if args.global_batch_size % ranks]:
+        raise ScriptError(f"--global-batch-size: no multiple of {uneven[0]} ranks")
+    with tempfile.TemporaryDirectory() as folder:
+        parts, whole = Path(folder, "parts"), Path(folder, "whole")
+        for number_of_parts, ranks in enumerate(args.ranks, 1):
+            train(ranks, number_of_parts * args.steps, args, parts)
+        train(1, len(args.ranks) * args.steps, args, whole)
+        ours, alone = (torch.load(end / "model.pt")["state_dict"] for end in (parts, whole))
+    apart = max((ours[name] - alone[name]).abs().max().item() for name in alone)
+    largest = max(tensor.abs().max().item() for tensor in alone.values())
+    emit(event="compared", apart=apart, largest=largest)
+
+
+def train(ranks: int, until: int, args: argparse.Namespace, folder: Path) -> None:
+    """Train from the checkpoint in the folder, if there is one, to step `until`."""
+    script = next(
+        path
+        for path in (DEMOS / "train_torch_ddp.py", DEMOS.parent / "train" / "train_torch_ddp.py")
+        if path.is_file()
+    )
+    flags = {"global-batch-size": args.global_batch_size, "max-steps": until, "log-every": 1}
+    flags |= {"epochs": 1000, "checkpoint-dir": folder, "checkpoint-every": args.steps}
+    flags |= {"save-to": folder}
+    words = [word for name, value in flags.items() for word in (f"--{name}", str(value))]
+    quiet = os.environ | {"OMP_NUM_THREADS": "1"}  # else torchrun says that it sets it
+    done = subprocess.run([*TORCHRUN, str(ranks), script, *words], env=quiet)
+    if done.returncode:
+        raise ScriptError(f"training with {ranks} ranks ended with code {done.returncode}")
+
+
+if __name__ == "__main__":
+    run_main(main)

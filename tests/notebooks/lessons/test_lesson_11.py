@@ -1,0 +1,48 @@
+"""Lesson 11, executed with smaller numbers; its recorded results are what is tested."""
+
+import pytest
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+
+
+@pytest.fixture(scope="module")
+def lesson(lesson_run):
+    return lesson_run("11")
+
+
+def test_what_a_rank_holds_on_four_ranks(lesson):
+    """In models. AdamW holds two numbers for each weight."""
+    counted = {"DDP": 4, "ZeRO-1": 2.75, "ZeRO-2": 1, "ZeRO-3": 1, "HSDP": 2}
+    assert lesson.results["held"] == pytest.approx(counted, rel=0.05)
+    assert lesson.results["held_off"] < 0.05
+
+
+def test_every_way_trains_one_model(lesson):
+    hashes = lesson.results["hashes"]
+    assert len(hashes) == 4 and len(set(hashes.values())) == 1
+    apart = [e["apart"] for e in lesson.results["events"] if e["event"] == "sharding"]
+    assert len(apart) == 5 and max(apart) < 1e-5
+
+
+def test_what_is_sent(lesson):
+    assert lesson.results["sent"]["ddp"] == pytest.approx(2, rel=0.02)
+    assert lesson.results["sent"]["zero3"] == pytest.approx(3, rel=0.02)
+
+
+@pytest.mark.shaping
+def test_the_cards_count_what_the_formula_says(lesson):
+    cards, formula = lesson.results["cards"], lesson.results["gloo"]
+    assert {way: formula[way] for way in ("ddp", "hsdp")} == {"ddp": 1.5, "hsdp": 1.0}
+    for way, models in formula.items():
+        # Headers, and small messages beside a small model.
+        assert 1 < cards[way] / models < 1.35, way
+    assert lesson.results["gain"] > 1 < lesson.results["cost"]
+
+
+def test_two_ranks_load_what_four_have_saved(lesson):
+    assert lesson.results["saved"] == lesson.results["loaded"]
+    assert len([name for name in lesson.results["files"] if name.endswith(".distcp")]) == 4
+
+
+def test_checkpointing_holds_less_at_the_peak(lesson):
+    assert lesson.results["saved_by_checkpointing"] > 1.5
