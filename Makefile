@@ -57,12 +57,15 @@ soak: ready ## the tests that repeat for minutes: kills, hundreds of jobs, a fuz
 test-matrix: ready ## run the scripts' tests in the frameworks of AWS's images (ONLY=NAME: one)
 	@PYTHONPATH="$$PWD" exec $(BIN)/python tests/scripts/matrix $(ONLY)
 
-sdk-v3: ready ## the appendix's lesson, with version 3 of the SDK (downloads it once, 1 GB)
+sdk-v3: ready ## the lessons' jobs with version 3 of the SDK (1 GB, once; ONLY=11: one lesson's)
 	@cmp -s notebooks/sdk_v3/requirements.txt build/sdk-v3/whole || { \
 		rm -f build/sdk-v3/whole && $(BIN)/python -m venv build/sdk-v3 \
 		&& build/sdk-v3/bin/pip install -q -r notebooks/sdk_v3/requirements.txt \
+		&& build/sdk-v3/bin/python -m ipykernel install --name sdk-v3 --display-name "SDK v3" \
+			--prefix build/sdk-v3/kernel > build/sdk-v3/kernel.log 2>&1 \
 		&& cp notebooks/sdk_v3/requirements.txt build/sdk-v3/whole; }
-	@$(INSIDE) $(BIN)/python notebooks/sdk_v3/run.py
+	@JUPYTER_PATH="$$PWD/build/sdk-v3/kernel/share/jupyter:$$JUPYTER_PATH"; export JUPYTER_PATH; \
+		$(INSIDE) $(BIN)/python notebooks/sdk_v3/run.py $(ONLY)
 
 ray: ready ## Ray Train starts the DDP script (downloads Ray once, 1.5 GB)
 	@cmp -s tests/scripts/launch/ray.txt build/ray/whole || { \

@@ -107,6 +107,16 @@ estimator.fit(channels, wait=False)
 result = workshop.follow(estimator)
 
 # %% [markdown]
+# <!-- SDK v3: recipes; first -->
+#
+# **Which version of the SDK?** The cells here run version 2 (2.257.7): it alone has a key for every
+# way to train that this course teaches, and it gets critical and security fixes until 2027-07-05,
+# and nothing after ([AWS](https://github.com/aws/sagemaker-python-sdk/pull/5979)). `pip install
+# sagemaker` brings version 3: take it for new work with one process, DDP or FSDP. Below each cell
+# that starts something the same is folded for version 3, with this lesson's numbers, and
+# `make sdk-v3` runs it.
+
+# %% [markdown]
 # You should see `Completed`. **Seven things just happened**, and the rest of the lesson shows each:
 #
 # 1. Two *stacks* were created: a bucket for files, and a role that says what the job may do.

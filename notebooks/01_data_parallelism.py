@@ -804,6 +804,9 @@ ddp.fit(channels, wait=False)
 trained = workshop.follow(ddp)
 
 # %% [markdown]
+# <!-- SDK v3: ddp -->
+
+# %% [markdown]
 # Do both ranks hold the same model? Each prints a SHA-256 hash of its weights, which one changed
 # bit would change.
 

@@ -128,6 +128,9 @@ if not recorded:
     estimator.fit(wait=False)
     events = workshop.follow(estimator).events
 
+# %% [markdown]
+# <!-- SDK v3: ring -->
+
 # %% jupyter={"source_hidden": true} tags=["results"]
 measured_events = [event for event in events if event["event"] in ("link", "all_reduce", "cards")]
 workshop.save_results(events=measured_events, recorded=bool(recorded))
@@ -574,6 +577,9 @@ if not late:
         print(f"{name}, 1 ms on each link: {1000 * np.median(values):.1f} ms")
 else:
     print(f"{late} By its steps alone the tree would take 4 ms, the ring 6 (computed).")
+
+# %% [markdown]
+# <!-- SDK v3: again -->
 
 # %% [markdown]
 # And on a real network? Take α = 50 µs and 10 Gbit/s, so β = 0.8 ns per byte: chosen numbers, and

@@ -131,6 +131,9 @@ if not recorded:
     measuring.fit(wait=False)
     at_server = workshop.follow(measuring).table("server")
 
+# %% [markdown]
+# <!-- SDK v3: server -->
+
 # %%
 by_count = at_server.groupby("workers")[["step", "ring", "passed"]]
 rate = None if target == "aws" else 1e6 * bandwidth.mbit(link) / 8  # bytes per second
@@ -616,6 +619,9 @@ estimator = TensorFlow(**settings, **job, **limits)
 estimator.fit(channels, wait=False)
 result = workshop.follow(estimator)
 
+# %% [markdown]
+# <!-- SDK v3: servers -->
+
 # %%
 columns = ["epoch", "train_loss", "test_accuracy", "mean_staleness", "step_seconds"]
 result.table("epoch")[columns].iloc[[0, 1, -1]]
@@ -736,6 +742,9 @@ limits = session.job_settings("broken", source_dir=workshop.DEMOS) | {"max_run":
 broken_estimator = TensorFlow(**settings, **job, **limits)
 broken_estimator.fit(channels, wait=False)
 broken = workshop.follow(broken_estimator)
+
+# %% [markdown]
+# <!-- SDK v3: broken -->
 
 # %% [markdown]
 # The status is `Completed`, the loss is small, and a model is in S3. Yet the processes exchanged

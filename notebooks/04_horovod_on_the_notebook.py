@@ -232,6 +232,9 @@ estimator = TensorFlow(
 estimator.fit(wait=False)
 job = workshop.follow(estimator)
 
+# %% [markdown]
+# <!-- SDK v3: placement -->
+
 # %% jupyter={"source_hidden": true} tags=["figure"]
 placement = job.table("placement").sort_values("rank", ignore_index=True)
 hosts = placement.groupby("host", sort=False)

@@ -229,6 +229,8 @@ jobs = {
 }
 done = workshop.run_jobs(jobs, large_channels)
 
+# %% [markdown]
+# <!-- SDK v3: measure 2 x 1; measure 2 x 2 in a VPC -->
 
 # %% [markdown]
 # The first place needs no job: `mpirun` in this notebook, with the hyperparameters as flags, which
@@ -420,6 +422,9 @@ job = estimator(n, m, choice.script, hyperparameters)
 job.fit(channels, wait=False)
 result = workshop.follow(job)
 
+# %% [markdown]
+# <!-- SDK v3: 2 x 2 -->
+
 # %% jupyter={"source_hidden": true} tags=["results"]
 world_size = n * m
 start = result.table("start").iloc[0]
@@ -508,6 +513,9 @@ multi_worker = {"distribution": {"multi_worker_mirrored_strategy": {"enabled": T
 native_name = f"{n} x 1 MultiWorker"
 native_job = estimator(n, 1, "train_tf_mirrored.py", hyperparameters, **multi_worker)
 native = workshop.run_jobs({native_name: native_job}, channels)[native_name]
+
+# %% [markdown]
+# <!-- SDK v3: 2 x 1 MultiWorker -->
 
 # %%
 pd.set_option("display.max_colwidth", None)

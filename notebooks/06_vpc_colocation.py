@@ -178,6 +178,9 @@ results = workshop.run_jobs(
     {f"{link}, job {number}": two_instances(link) for number, link in enumerate(order)}, channels
 )
 
+# %% [markdown]
+# <!-- SDK v3: wide, job 0 -->
+
 # %% jupyter={"source_hidden": true}
 here = {name: Scaling.from_records(result.events) for name, result in results.items()}
 by_job = [job.rounds.assign(link=name.split(",")[0], job=name) for name, job in here.items()]
@@ -434,6 +437,9 @@ measured = workshop.run_jobs(
     }
 )
 
+# %% [markdown]
+# <!-- SDK v3: 2 x 4 -->
+
 # %% jupyter={"source_hidden": true}
 placed_here = []
 for name, count in layouts.items():
@@ -603,6 +609,9 @@ if not late:
     print("(measured with gloo; at least 3 hops between zones, 6 in lock-step).")
 else:
     print(f"Not measured here: {late}")
+
+# %% [markdown]
+# <!-- SDK v3: again -->
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(latency_added=added, not_delayed=late, rounds_ms=rounds_ms.to_dict())

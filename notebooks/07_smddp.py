@@ -156,6 +156,9 @@ def measuring(link: str) -> PyTorch:
 links = [between, "wide"] if target == "local" and not recorded else [between]
 measured = workshop.run_jobs({link: measuring(link) for link in links})
 
+# %% [markdown]
+# <!-- SDK v3: all-reduces -->
+
 
 # %%
 def seconds_of(events: list[dict], size: int) -> pd.DataFrame:
@@ -529,6 +532,9 @@ took = {event["setting"]: event["seconds"] for event in seen if "seconds" in eve
 hidden = overlap.hidden(took)["DDP's buckets"]
 most = overlap.most_hidden(took)
 
+# %% [markdown]
+# <!-- SDK v3: buckets -->
+
 # %% jupyter={"source_hidden": true} tags=["figure"]
 rate = "no limit" if unshaped else f"{bandwidth.mbit(overlap_between) / 1000:g} Gbit/s"
 spans = pd.DataFrame([event for event in seen if event["event"] == "span"])
@@ -669,6 +675,9 @@ if recorded:
 step_ms = pd.DataFrame(step_ms)
 by_round = interleaved.ratios(step_ms, "default")
 
+# %% [markdown]
+# <!-- SDK v3: hooks -->
+
 # %% jupyter={"source_hidden": true} tags=["figure"]
 faster = by_round.median()
 verdicts = {
@@ -738,6 +747,9 @@ each = workshop.cost("ml.p4d.24xlarge", instance_count=2, seconds=300, max_run=m
 print(f"On AWS this job costs: {each}")
 smddp_jobs = {"backend smddp": smddp} if target == "local" or start_p4d else {}
 named_smddp = workshop.run_jobs(smddp_jobs, channels)
+
+# %% [markdown]
+# <!-- SDK v3: SMDDP -->
 
 # %%
 for result in named_smddp.values():

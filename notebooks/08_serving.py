@@ -100,6 +100,9 @@ estimator = TensorFlow(
 estimator.fit(channels, wait=False)
 result = workshop.follow(estimator)
 
+# %% [markdown]
+# <!-- SDK v3: serving -->
+
 # %%
 network = vpc.network_from_stack(session, serving=True) if in_vpc else None
 if network is None:
@@ -116,6 +119,9 @@ sagemaker = session.client("sagemaker")
 waiter = sagemaker.get_waiter("endpoint_in_service")
 waiter.wait(EndpointName=predictor.endpoint_name, WaiterConfig={"Delay": 2, "MaxAttempts": 900})
 print(f"The endpoint answers, {time.time() - began:.0f} s after deploy() was called.")
+
+# %% [markdown]
+# <!-- SDK v3: deploy -->
 
 # %% [markdown]
 # Locally the emulator's own small server answers, with the same requests and handlers as TensorFlow
@@ -551,6 +557,9 @@ batch_difference = float(np.abs(batch - probabilities).max())
 print(f"{len(batch)} answers in {len(answered)} request(s)")
 print(f"largest difference from the endpoint's: {batch_difference:.1e}")
 
+# %% [markdown]
+# <!-- SDK v3: transform -->
+
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert batch.shape == probabilities.shape, f"{batch.shape} came back: an image was lost."
 assert batch_difference < 1e-6, f"The endpoint's answers differ by {batch_difference:.1e}."
@@ -581,6 +590,9 @@ by_row = with_handlers.transformer(
     **common,
 )
 answered = transformed(by_row, "csv", "text/csv")
+
+# %% [markdown]
+# <!-- SDK v3: handlers -->
 
 # %% [markdown]
 # One answer per row, in the same order: join answers to inputs by position.

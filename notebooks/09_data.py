@@ -251,6 +251,9 @@ estimator = PyTorch(
 estimator.fit(channels, wait=False)
 result = workshop.follow(estimator)
 
+# %% [markdown]
+# <!-- SDK v3: channels -->
+
 # %%
 seen = result.table("channel").sort_values(["channel", "host"], ignore_index=True)
 guess.compare(ranks=str(seen["world_size"].iloc[0]))
@@ -616,6 +619,9 @@ if choice.library == "tensorflow":  # yes
 else:  # Horovod is missing on this machine
     trained = None
     print(choice.explanation.splitlines()[0])
+
+# %% [markdown]
+# <!-- SDK v3: pictures -->
 
 # %%
 if trained:

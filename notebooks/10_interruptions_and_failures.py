@@ -131,6 +131,9 @@ undisturbed.fit(channels, wait=False)
 ended = {"undisturbed": workshop.follow(undisturbed)}
 
 # %% [markdown]
+# <!-- SDK v3: undisturbed -->
+
+# %% [markdown]
 # Now the second job. (At a shell you would interrupt it with `local-sagemaker interrupt JOB`.)
 
 # %%
@@ -138,6 +141,9 @@ spot = training("spot", spot=True)
 spot.fit(channels, wait=False)
 interrupt_at_step(spot.latest_training_job.name, interrupt_at, session)
 ended["interrupted"] = workshop.follow(spot)
+
+# %% [markdown]
+# <!-- SDK v3: interrupted -->
 
 # %%
 events = ended["interrupted"].events
@@ -446,6 +452,9 @@ changing = PyTorch(
 )
 changing.fit(channels, wait=False)
 elastic = workshop.follow(changing).events
+
+# %% [markdown]
+# <!-- SDK v3: elastic -->
 
 # %%
 parts, losses = [], []

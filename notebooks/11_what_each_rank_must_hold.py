@@ -119,6 +119,9 @@ if not recorded:
     estimator.fit(wait=False)
     events = workshop.follow(estimator).events
 
+# %% [markdown]
+# <!-- SDK v3: sharding -->
+
 # %% jupyter={"source_hidden": true} tags=["results"]
 measured_events = [event for event in events if event["event"] in ("sharding", "step_seconds")]
 workshop.save_results(events=measured_events, recorded=bool(recorded))

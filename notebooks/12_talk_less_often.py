@@ -144,6 +144,9 @@ else:
     finished = workshop.run_jobs(jobs)
     events = [{"link": link} | event for link, job in finished.items() for event in job.events]
 
+# %% [markdown]
+# <!-- SDK v3: less-often -->
+
 # %% jupyter={"source_hidden": true} tags=["results"]
 kinds = ("model", "trained", "timed")
 events = [event for event in events if event["event"] in kinds]
@@ -502,6 +505,9 @@ estimator = PyTorch(
 )
 estimator.fit(session.upload("digits"), wait=False)
 job = workshop.follow(estimator)
+
+# %% [markdown]
+# <!-- SDK v3: local-sgd -->
 
 # %%
 weights = job.table("weights")["weights_sha256"]

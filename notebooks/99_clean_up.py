@@ -163,6 +163,9 @@ estimator.fit({"training": f"{data}/training", "test": f"{data}/test"}, wait=Fal
 result = workshop.follow(estimator)
 
 # %% [markdown]
+# <!-- SDK v3: last -->
+
+# %% [markdown]
 # Next you register the model, with the two **tags** that everything in this course carries,
 # `workshop` and `seat`. You also register one with a very similar name and no tags. Pretend that it
 # belongs to a colleague.

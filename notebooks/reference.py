@@ -22,10 +22,9 @@
 # **To use a way**, copy its file from `scripts/train` (for example
 # [train_torch_ddp.py](../scripts/train/train_torch_ddp.py)), which needs no other file of this kit,
 # and one cell of its section, with the cell that sets `image` if the section has one. The cells use
-# names defined in *Set up*; put your own values there. For version 3 copy the function shown; its
-# imports are at the top of [recipes.py](sdk_v3/recipes.py), and `.train(wait=False)` on
-# what it returns starts the job. Commands for one machine are meant for a shell in the folder
-# `scripts/train`.
+# names defined in *Set up*; put your own values there. The cells for version 3 use the names of
+# [recipes.py](sdk_v3/recipes.py), which is shown there, too. Commands for one machine are meant for
+# a shell in the folder `scripts/train`.
 #
 # **Contents:** which way; set up; DistributedDataParallel; Horovod; one process; DataParallel;
 # FSDP; SMDDP; MultiWorkerMirroredStrategy; parameter servers; MirroredStrategy; Keras `fit`;
@@ -87,7 +86,6 @@ import data_prep
 import workshop
 from workshop.jobs.job_preview import preview_session
 from workshop.launch.horovod import horovod_status
-from workshop.lesson.show import function_source, in_markdown
 from workshop.paths import SDK_V3
 
 # %% [markdown]
@@ -166,19 +164,13 @@ sagemaker_session = sagemaker.Session(boto_session=session.boto_session, default
 client = session.client("sagemaker")
 
 # %% [markdown]
-# Version 3 can't be installed beside version 2. So its code is only shown here, and it runs in the
-# appendix ([sdk_v3.ipynb](sdk_v3/sdk_v3.ipynb), `make sdk-v3`). There DDP, the
-# parameter server and MultiWorkerMirrored run as jobs. For the other ways, the request is built,
-# checked by botocore (the library below boto3, which knows the form of each call), and recorded.
-
-
-# %%
-def show_v3(way):
-    """Show how a way is started with version 3, from notebooks/sdk_v3/recipes.py."""
-    path = "sdk_v3/recipes.py"
-    text, line = function_source(f"../notebooks/{path}", way)
-    return in_markdown("python", text, f"Version 3: [recipes.py, line {line}]({path}#L{line})")
-
+# Version 3 can't be installed beside version 2. So its code is only shown here, and `make sdk-v3`
+# executes it in an environment of its own
+# ([what came out](sdk_v3/README.md)). FSDP's and MirroredStrategy's jobs, which want GPUs, are
+# built there, checked by botocore (the library below boto3, which knows the form of each call), and
+# not sent.
+#
+# <!-- SDK v3: recipes -->
 
 # %% [markdown]
 # ## DistributedDataParallel (PyTorch)
@@ -290,13 +282,13 @@ boto3_ddp = workshop.follow(request["TrainingJobName"], session)
 # %% [markdown]
 # **Trap.** With version 3, `train(wait=True)` polls the job with the shell's credentials, not with
 # those of the session that you passed. (More regressions of this kind are listed in
-# [#5765](https://github.com/aws/sagemaker-python-sdk/issues/5765), open on 2026-11-22.) So the
-# appendix starts a job with `wait=False`, and waits with boto3. Also, all of version 3's calls in a
-# process share one client. Before [#6120](https://github.com/aws/sagemaker-python-sdk/pull/6120)
-# that client ignored your session.
+# [#5765](https://github.com/aws/sagemaker-python-sdk/issues/5765), open on 2026-11-22.) So the code
+# here has `wait=False`; wait with boto3. Also, all of version 3's calls in a process share one
+# client. Before [#6120](https://github.com/aws/sagemaker-python-sdk/pull/6120) that client ignored
+# your session.
 
-# %%
-show_v3("ddp")
+# %% [markdown]
+# <!-- SDK v3: ddp -->
 
 # %% [markdown]
 # The SDK and the plain request described the same job. Did the two jobs train the same model? Every
@@ -419,12 +411,11 @@ if sends_horovod:
 # **Trap.** In version 3, `process_count_per_node` of `MPI` is not a number per node. Version 3
 # starts ranks with a program of its own, a *driver*, which passes that number to `mpirun -np` as it
 # is (`mpi_driver.py` of 3.27.0): with 1 on two instances a single rank starts, without any error.
-# So this function gives the number of all ranks, and `--map-by node` spreads them over the
-# instances. The driver also needs `sshd` in the image. AWS's images have it, the emulator's
-# instances don't: so the request was checked, the job not run.
+# So the code gives the number of all ranks, and `--map-by ppr:1:node` puts one on each instance.
+# The driver also needs `sshd` in the image; AWS's images have it.
 
-# %%
-show_v3("horovod")
+# %% [markdown]
+# <!-- SDK v3: horovod -->
 
 # %%
 horovod_hashes = {}
@@ -516,8 +507,8 @@ request = {
 }
 answer = client.create_training_job(**request)
 
-# %%
-show_v3("one_process")
+# %% [markdown]
+# <!-- SDK v3: one_process -->
 
 # %% [markdown]
 # ## DataParallel (PyTorch): a warning
@@ -601,8 +592,8 @@ request = {
 }
 answer = client.create_training_job(**request)
 
-# %%
-show_v3("fsdp")
+# %% [markdown]
+# <!-- SDK v3: fsdp -->
 
 # %% [markdown]
 # ## SMDDP (PyTorch)
@@ -754,8 +745,8 @@ answer = client.create_training_job(**request)
 # image does for version 2. Two things to know about `command`: hyperparameters don't become flags,
 # so write them into it; and its lines are joined into one, so end them with semicolons.
 
-# %%
-show_v3("multiworker")
+# %% [markdown]
+# <!-- SDK v3: multiworker -->
 
 # %% [markdown]
 # ## Parameter servers (TensorFlow)
@@ -830,8 +821,8 @@ answer = client.create_training_job(**request)
 # Version 3 has no option for it. So the command starts a server on each host (port 2223), and stops
 # it when the script on that host has ended.
 
-# %%
-show_v3("parameter_server")
+# %% [markdown]
+# <!-- SDK v3: parameter_server -->
 
 # %% [markdown]
 # ## MirroredStrategy (TensorFlow)
@@ -896,8 +887,8 @@ request = {
 }
 answer = client.create_training_job(**request)
 
-# %%
-show_v3("mirrored")
+# %% [markdown]
+# <!-- SDK v3: mirrored -->
 
 # %% [markdown]
 # ## Keras `fit`, with Horovod or SMDDP
@@ -972,8 +963,8 @@ request = {
 }
 answer = client.create_training_job(**request)
 
-# %%
-show_v3("fit")
+# %% [markdown]
+# <!-- SDK v3: fit -->
 
 # %% [markdown]
 # ## Additions to any job
@@ -1159,7 +1150,12 @@ def compare(first, second):
 
 recorded = json.loads((SDK_V3 / "requests.json").read_text())
 prefix = f"workshop-{seat}-"
-ways = [*recorded["requests"], "smddp"]  # which version 3 does not have
+v3 = {
+    name.split()[1]: request
+    for name, request in recorded["requests"].items()
+    if name.startswith("reference ")
+}
+ways = [*v3, "smddp"]  # which version 3 does not have
 v2 = {way: requests[prefix + way.replace("_", "-")] for way in ways}
 plain = {way: requests[f"{prefix}{way.replace('_', '-')}-boto3"] for way in ways}
 print(f"v3: sagemaker {recorded['sagemaker']}, recorded on {recorded['date']} by `make sdk-v3`")
@@ -1184,7 +1180,7 @@ pd.DataFrame(rows, index=["only v2", "only boto3", "another value"]).T
 # test, but their fields differ.
 
 # %%
-from_v3 = {way: compare(request, plain[way]) for way, request in recorded["requests"].items()}
+from_v3 = {way: compare(request, plain[way]) for way, request in v3.items()}
 
 
 def short(paths):

@@ -4,7 +4,8 @@
     python -m tools.sync 01 02      # only these lessons
     python -m tools.sync --check    # write nothing; exit status 1 if out of step
 
-- NN_name.ipynb from NN_name.py, lessons and solutions, and sdk_v3/sdk_v3.ipynb;
+- NN_name.ipynb from NN_name.py, lessons and solutions, and sdk_v3/sdk_v3.ipynb,
+  with the code for version 3 of the SDK in the place of its marks (workshop/jobs/sdk_v3.py);
 - exercises/NN_name.ipynb from solutions/NN_name.py;
 - docs/teaching/quiz_answers.md from notebooks/quiz/lesson_NN.toml;
 - the tables of docs/teaching/guide.md from tools/plan.toml and the lessons.
@@ -25,6 +26,7 @@ import jupytext
 import nbformat
 
 from tools import exercises, tables
+from workshop.jobs import sdk_v3
 from workshop.paths import NOTEBOOKS
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
@@ -49,6 +51,10 @@ def as_text(notebook: nbformat.NotebookNode) -> str:
 def as_notebook(source: Path) -> str:
     """The text of the .ipynb that belongs to a py:percent source, with the outputs that it has."""
     notebook, pair = jupytext.read(source, fmt="py:percent"), source.with_suffix(".ipynb")
+    lesson = source.stem[:2] if source.stem[0].isdecimal() else source.stem
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = sdk_v3.MARK.sub(lambda mark: sdk_v3.block(lesson, mark[1]), cell.source)
     if pair.is_file() and deterministic_cells(notebook):
         copy_outputs(nbformat.read(pair, as_version=4), notebook)
     return as_text(notebook)

@@ -118,7 +118,7 @@ def preview(
         fit = EstimatorBase.fit.__wrapped__  # below the SDK's telemetry, which reports each fit()
         for job in jobs:
             built = estimator(job, session, network or NO_NETWORK)
-            fit(built, _channels(job, session), wait=False)
+            fit(built, channels(job, session), wait=False)
             previewed.append(PreviewedJob(job.name, session.requests[-1], built))
     return previewed
 
@@ -150,14 +150,15 @@ def estimator(job: LessonJob, session: Session, network: dict[str, list[str]]):
     return framework(entry_point=path.name, **arguments)
 
 
-def _channels(job: LessonJob, session: Session) -> dict | None:
+def channels(job: LessonJob, session: Session) -> dict | None:
+    """What `fit` of a lesson's job gets."""
     from sagemaker.inputs import TrainingInput
 
-    channels = {}
+    inputs = {}
     for name, channel in job.channels.items():
         options: dict[str, Any] = {key: value for key, value in channel.items() if key != "folder"}
-        channels[name] = TrainingInput(f"s3://{session.bucket}/data/{channel['folder']}", **options)
-    return channels or None
+        inputs[name] = TrainingInput(f"s3://{session.bucket}/data/{channel['folder']}", **options)
+    return inputs or None
 
 
 def placeholders(seat: str, region: str) -> dict[str, str]:

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from workshop.output import event
 
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
-# The toolkit writes before what a rank said under mpirun: [1,mpirank:2,algo-2]<stdout>: ...
-RANK_TAG = re.compile(r"\[\d+,mpirank:(\d+),([^\]]+)\]<std(?:out|err)>:\s?(.*)", re.DOTALL)
+# Before what a rank said under mpirun the toolkit writes [1,mpirank:2,algo-2]<stdout>: and version
+# 3 of the SDK [1,2]<stdout>: without the host.
+RANK_TAG = re.compile(
+    r"\[\d+,(?:mpirank:)?(\d+)(?:,([^\]]+))?\]<std(?:out|err)>:\s?(.*)", re.DOTALL
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Line:
 def parse(stream: str, message: str, time: float | None = None) -> Line:
     """Split mpirun's rank tag off a log message."""
     if tag := RANK_TAG.match(message):
-        return Line(tag[2], int(tag[1]), tag[3], stream, time)
+        return Line(tag[2] or stream, int(tag[1]), tag[3], stream, time)
     return Line(stream, None, message, stream, time)
 
 

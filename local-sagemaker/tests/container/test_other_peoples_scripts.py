@@ -270,14 +270,33 @@ def test_what_would_compute_is_not_said_to_have_run(emulator, service, call, mem
         getattr(emulator.client(service), call)(**members)
 
 
-def test_mpi_of_the_sdks_model_trainer_is_refused_in_a_sentence(emulator):
-    """ModelTrainer(distributed=MPI()): its driver, which starts sshd, is in a channel."""
-    emulator.put("others/drivers/sm_train.sh", "python .../distributed_drivers/mpi_driver.py\n")
-    body = request("others-mpi-driver")
-    body["AlgorithmSpecification"]["ContainerEntrypoint"] = ["/bin/bash"]
-    source = {"S3DataType": "S3Prefix", "S3Uri": f"s3://{BUCKET}/others/drivers"}
-    channel = {"ChannelName": "sm_drivers", "DataSource": {"S3DataSource": source}}
-    emulator.client("sagemaker").create_training_job(**body, InputDataConfig=[channel])
-    job = emulator.wait("others-mpi-driver")
-    assert job.status == "Failed"
-    assert "SourceCode(command='mpirun -np 2" in job.description["FailureReason"]
+@pytest.mark.namespaces
+def test_mpi_of_the_sdks_model_trainer(emulator, monkeypatch):
+    """ModelTrainer(distributed=MPI()): its driver, which wants sshd, is in a channel."""
+    sdk_session(emulator, monkeypatch)
+    from sagemaker.modules import Session, configs
+    from sagemaker.modules.distributed import MPI
+    from sagemaker.modules.train import ModelTrainer
+    from sagemaker_core.main.utils import SingletonMeta
+
+    monkeypatch.setattr(SingletonMeta, "_instances", {})  # its client is the process's first
+    trainer = ModelTrainer(
+        source_code=configs.SourceCode(source_dir=str(SCRIPTS), entry_script="show.py"),
+        distributed=MPI(
+            process_count_per_node=4, mpi_additional_options=["--map-by", "ppr:2:node"]
+        ),
+        compute=configs.Compute(instance_type="ml.c5.xlarge", instance_count=2),
+        input_data_config=[
+            configs.InputData(channel_name="training", data_source=f"s3://{BUCKET}/data")
+        ],
+        training_image="any",
+        role=ROLE,
+        sagemaker_session=Session(default_bucket=BUCKET),
+    )
+    ModelTrainer.train.__wrapped__(trainer, wait=False)  # below its telemetry
+    job = emulator.wait(trainer._latest_training_job.training_job_name)
+    assert job.status == "Completed", job.description.get("FailureReason")
+    text = "\n".join(line for lines in job.log.values() for line in lines)
+    ranks = [json.loads(seen) for seen in re.findall(r"SEEN (\{.*\})", text)]
+    places = sorted((rank["rank"], rank["hostname"], rank["local_rank"]) for rank in ranks)
+    assert places == [(0, "algo-1", 0), (1, "algo-1", 1), (2, "algo-2", 0), (3, "algo-2", 1)]

@@ -1,7 +1,5 @@
 """The reference notebook, executed; and what it shows of version 3 and of the scripts."""
 
-import ast
-import json
 import re
 
 import pytest
@@ -13,14 +11,13 @@ from workshop.account import preflight
 from workshop.account.prices import cost
 from workshop.account.stacks import template_parameters
 from workshop.course.lessons import chosen
+from workshop.jobs import sdk_v3
 from workshop.jobs.job_preview import preview_session
 from workshop.jobs.lesson_jobs import PLANNED_SECONDS
 from workshop.launch.horovod import horovod_status
 from workshop.paths import NOTEBOOKS, SCRIPTS, SDK_V3
 
 SOURCE = NOTEBOOKS / "reference.py"
-RECIPES = SDK_V3 / "recipes.py"
-RECORDED = json.loads((SDK_V3 / "requests.json").read_text())
 # What version 2 sends and a plain request can leave out.
 ONLY_V2 = {
     "AlgorithmSpecification.EnableSageMakerMetricsTimeSeries",
@@ -36,53 +33,10 @@ DEBUGGER = {"DebugHookConfig", "DebugRuleConfigurations", "ProfilerRuleConfigura
 ONLY_V3 = ("AlgorithmSpecification.Container", "InputDataConfig.code", "InputDataConfig.sm_drivers")
 
 
-@pytest.fixture(scope="module")
-def recipes():
-    """The functions of recipes.py that return a trainer, by name."""
-    tree = ast.parse(RECIPES.read_text())
-    functions = [function for function in tree.body if isinstance(function, ast.FunctionDef)]
-    return {
-        function.name: ast.unparse(function)
-        for function in functions
-        if "ModelTrainer" in ast.unparse(function)
-    }
-
-
 def test_it_is_run_with_the_lessons_and_before_the_clean_up():
     names = [path.stem for path in chosen(())]
     assert names[-2:] == ["reference", "99_clean_up"]
     assert [path.stem for path in chosen(("reference",))] == ["reference"]
-
-
-def test_every_recipe_is_recorded_and_shown(recipes):
-    assert list(recipes) == list(RECORDED["requests"])
-    shown = re.findall(r'^show_v3\("(\w+)"\)', SOURCE.read_text(), re.MULTILINE)
-    assert sorted(shown) == sorted(recipes)
-
-
-def test_the_recording_is_of_the_appendixs_version():
-    pinned = (RECIPES.parent / "requirements.txt").read_text()
-    assert f"sagemaker=={RECORDED['sagemaker']}\n" in pinned
-
-
-def test_the_recording_is_of_the_recipes_as_they_are(recipes):
-    """Who changes a recipe runs `make sdk-v3`, which records it again."""
-    for name, text in recipes.items():
-        request = RECORDED["requests"][name]
-        resources = request["ResourceConfig"]
-        assert f"instance_type='{resources['InstanceType']}'" in text, name
-        assert f"instance_count={resources['InstanceCount']}," in text, name
-        match = re.search(r"hyperparameters=(\{.*?\})", text)
-        written = ast.literal_eval(match[1]) if match else {}
-        sent = {key: value.strip('"') for key, value in request.get("HyperParameters", {}).items()}
-        assert sent == {key: str(value) for key, value in written.items()}, name
-
-
-def test_every_script_of_a_recipe_exists(recipes):
-    for name, text in recipes.items():
-        (script,) = set(re.findall(r"\b(train_\w+\.py)", text))
-        assert (SCRIPTS / "train" / script).is_file(), name
-        assert f'entry_point="{script}"' in SOURCE.read_text(), name
 
 
 def estimators():
@@ -102,42 +56,20 @@ def estimators():
 
 def test_no_job_asks_for_debugger_and_preflight_has_no_objection(clean_aws):
     built = list(estimators())
-    assert len(built) == len(RECORDED["requests"]) + 1  # SMDDP, which version 3 does not have
+    assert len(built) == len(sdk_v3.WAYS) + 1  # SMDDP, which version 3 does not have
     for estimator, request in built:
         assert request["ProfilerConfig"] == {"DisableProfiler": True}, estimator.entry_point
         assert not DEBUGGER & set(request), estimator.entry_point
         checks = preflight.check(preflight.JobConfiguration.from_estimator(estimator))
         assert preflight.all_ok(checks), [result for result in checks if result.ok is False]
         assert "debugger" not in {finding.topic for finding in checks}
-    for name, request in RECORDED["requests"].items():  # of version 3, which adds neither
-        assert not (DEBUGGER | {"ProfilerConfig"}) & set(request), name
-
-
-def test_preflight_has_no_objection_to_a_recipe_of_version_3(recipes):
-    launchers = {"Torchrun(": "torch_distributed", "MPI(": "mpi"}
-    for name, text in recipes.items():
-        (script,) = set(re.findall(r"\b(train_\w+\.py)", text))
-        resources = RECORDED["requests"][name]["ResourceConfig"]
-        job = preflight.JobConfiguration(
-            framework="tensorflow" if "_tf" in script else "pytorch",
-            instance_type=resources["InstanceType"],
-            instance_count=resources["InstanceCount"],
-            distribution={
-                key: {"enabled": True} for start, key in launchers.items() if start in text
-            },
-            image_uri="image",
-            script=(SCRIPTS / "train" / script).read_text(),
-        )
-        assert preflight.all_ok(checks := preflight.check(job)), (name, checks)
 
 
 def test_the_appendix_names_its_cost_and_takes_what_a_seat_may():
-    text = RECIPES.with_name("sdk_v3.py").read_text()
-    counts = [int(count) for count in re.findall(r"instance_count=(\d+)", text)]
-    ways = re.findall(r"^    recipes\.(\w+): ", text, re.MULTILINE)
-    counts += [RECORDED["requests"][way]["ResourceConfig"]["InstanceCount"] for way in ways]
-    usd = cost("ml.c5.xlarge", sum(counts), PLANNED_SECONDS).usd
-    assert f"about {usd:.2f} USD: {'five' if len(counts) == 5 else counts} jobs" in text
+    text = (SDK_V3 / "sdk_v3.py").read_text()
+    (count,) = re.findall(r"instance_count=(\d+)", text)
+    usd = cost("ml.c5.xlarge", int(count), PLANNED_SECONDS).usd
+    assert f"about {usd:.2f} USD: one job" in text and text.count("\nddp.train(") == 1
     assert set(re.findall(r"\bml\.\w+\.\w+", text)) == {"ml.c5.xlarge"}
     assert "ml.c5.xlarge" in template_parameters("roles")["InstanceTypes"]["Default"].split(",")
 
@@ -161,7 +93,7 @@ def test_reference(lesson_run):
     files = results["channel"]["DataSource"]["S3DataSource"]
     assert files["S3DataDistributionType"] == "ShardedByS3Key"
     assert results["image"].endswith("/my-training:1") and results["stack_outputs"]["BucketName"]
-    assert set(results["from_v2"]) == set(results["from_v3"]) == set(RECORDED["requests"])
+    assert set(results["from_v2"]) == set(results["from_v3"]) == set(sdk_v3.WAYS)
     for way, (only_v2, only_boto3, differ) in results["from_v2"].items():
         assert set(only_v2) <= ONLY_V2, way
         assert only_boto3 == [], way

@@ -77,6 +77,8 @@ def test_rank_and_host_are_read_from_the_line():
     assert (plain.rank, plain.host) == (None, "algo-1")
     assert parse("algo-1", "{not json").event is None
     assert parse("algo-1", '{"no": "event"}').event is None
+    of_sdk_v3 = parse("algo-1", '[1,3]<stdout>: {"event": "weights", "rank": 3}')
+    assert of_sdk_v3.rank == 3 and of_sdk_v3.host == "algo-1" and of_sdk_v3.event
 
 
 def test_repeated_phases_add_up_and_final_states_are_no_phase():

@@ -17,12 +17,11 @@ import sys
 from local_sagemaker.container import job_notes
 
 NO_SSHD = (
-    "MPI of the SDK's ModelTrainer and of @remote(use_mpirun=True) connects instances by ssh, and "
-    "they have no ssh server here. For one instance write SourceCode(command='mpirun -np 2 python "
-    "train.py'); for several take Torchrun(), use_torchrun=True, or an estimator of version 2 with "
+    "@remote(use_mpirun=True) connects instances by ssh, and they have no ssh server here. Take "
+    "use_torchrun=True, ModelTrainer(distributed=MPI(...)), or an estimator of version 2 with "
     "distribution={'mpi': {'enabled': True}}."
 )
-SDK_SCRIPT = "/opt/ml/input/data/sm_drivers/sm_train.sh"  # ModelTrainer's own
+SDK_MPI = "/opt/ml/input/data/sm_drivers/distributed_drivers/mpi_utils.py"  # ModelTrainer's own
 CANNOT_RUN = 127  # a shell's exit status for a command that it cannot find
 
 
@@ -45,10 +44,13 @@ def become(command: list[str]) -> None:
     if os.environ.get("LOCAL_SAGEMAKER_HOST") in (None, "algo-1"):
         job_notes.print_notes()
     sys.stdout.flush()
-    if _needs_sshd(command):
+    if "mpirun" in command and "--distribution" in command:  # of @remote's bootstrap script
         with open("/opt/ml/output/failure", "w") as stream:
             stream.write(NO_SSHD)
         sys.exit(f"[local] {NO_SSHD}")
+    if os.path.exists(SDK_MPI):
+        with open(SDK_MPI, "a") as stream:
+            stream.write("\nfrom local_sagemaker.container.sdk_mpi import *\n")
     if not os.access(".", os.W_OK):
         # An image's working directory is its own to write; @remote unpacks its workspace there.
         os.chdir(os.environ["HOME"])
@@ -60,16 +62,6 @@ def become(command: list[str]) -> None:
             "image here: it has to be a program of this machine.\n"
         )
         sys.exit(CANNOT_RUN)
-
-
-def _needs_sshd(command: list[str]) -> bool:
-    if "mpirun" in command:  # --distribution mpirun, of @remote's bootstrap script
-        return "--distribution" in command
-    try:
-        with open(SDK_SCRIPT) as stream:
-            return "mpi_driver.py" in stream.read()
-    except OSError:
-        return False
 
 
 def _install_beside_the_job() -> None:
