@@ -145,8 +145,10 @@ size = records["model_bytes"].iloc[0] / 1e6
 between, peak = models["held"], models["peak"]
 stays = f"{between['DDP']:.2g} models with DDP, {between['ZeRO-3']:.2g} with ZeRO-3"
 title = f"Between steps {stays}; at the peak {peak['DDP']:.2g} and {peak['ZeRO-3']:.2g}"
-x = f"models ({size:.1f} MB) on each of {world_size} ranks; the line ends at the peak of a step"
-reach = pd.DataFrame({"lowest": between, "highest": peak})
+x = f"models ({size:.1f} MB) on each of {world_size} ranks"
+reach = pd.DataFrame({"lowest": between, "highest": peak}).rename_axis(
+    columns="up to the peak of a step"
+)
 plots.stacked_bars(parts, title, x, spread=reach, source=source)
 
 # %%

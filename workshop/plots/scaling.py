@@ -28,7 +28,8 @@ def stacked_bars(
         parts: a row for each configuration, a column for each part, in the unit that x names; of
             a step: compute, wait, exposed communication, in ms.
         title: the finding.
-        spread: columns lowest and highest, the range of the whole over the rounds.
+        spread: columns lowest and highest, in the same unit; their name, if any, is explained, and
+            is "range of rounds" by default.
         source: as bar_chart takes it.
     """
     title = titled(title, source)
@@ -47,7 +48,8 @@ def stacked_bars(
             middle = (spread["lowest"] + spread["highest"]) / 2
             reach = (spread["highest"] - spread["lowest"]) / 2
             whiskers: dict[str, Any] = {"fmt": "none", "ecolor": "black", "capsize": 3}
-            axes.errorbar(middle, names, xerr=reach, label="range of rounds", **whiskers)
+            label = spread.columns.name or "range of rounds"
+            axes.errorbar(middle, names, xerr=reach, label=label, **whiskers)
         axes.set(xlim=(0, None), ylim=(len(parts) - 0.4, -0.6))
         axes.grid(axis="y", visible=False)
         below = -0.5 / (0.5 * len(parts) + 0.4)  # half an inch, in heights of the axes
