@@ -104,7 +104,7 @@ estimator = PyTorch(
     distribution={"mpi": {"enabled": True, "processes_per_host": processes_per_host}},
     environment={"LOCAL_SAGEMAKER_BANDWIDTH": link},  # AWS ignores it
     hyperparameters={"ways": ",".join(ways), "width": width, "rounds": rounds},
-    framework_version="2.8.0",  # fully_shard needs 2.6
+    framework_version="2.6.0",  # the first with fully_shard
     py_version="py312",
     **session.job_settings("sharding", source_dir=workshop.DEMOS) | {"max_run": max_run},
 )

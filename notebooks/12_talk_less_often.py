@@ -297,7 +297,9 @@ learned.round({"kB a step": 1, "times fewer bytes": 1}).round(3)
 # %% jupyter={"source_hidden": true} tags=["results"]
 bytes_ratio = learned["times fewer bytes"]
 assert 1.8 < bytes_ratio["fp16"] < 2.2 and bytes_ratio["top-k"] > 20, f"{bytes_ratio}"
-workshop.save_results(fewer_bytes=dict(bytes_ratio), above=above.to_dict("list"), spread=spread)
+workshop.save_results(
+    fewer_bytes=dict(bytes_ratio.dropna()), above=above.to_dict("list"), spread=spread
+)
 workshop.save_results(
     ends=ends.to_dict("list"), worse={way: bool(yes) for way, yes in worse.items()}
 )

@@ -35,6 +35,7 @@ PAGES = (
     "notebooks/glossary.md",
     "local-sagemaker/README.md",
     "notebooks/sdk_v3/README.md",
+    "notebooks/sdk_v3/results.md",
     "notebooks/sdk_v3/sdk_v3.ipynb",
     "tests/scripts/matrix/RESULTS.md",
     "CONTRIBUTING.md",

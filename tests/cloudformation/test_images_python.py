@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from packaging.version import Version
 
-from workshop.jobs.job_preview import PY_VERSION
+from workshop.jobs.lesson_jobs import JOBS, lesson_jobs
 from workshop.paths import ROOT, SCRIPTS
 
 # scripts/train run on 3.9, too: the last image with SMDDP for TensorFlow (2.11) has it.
@@ -125,5 +125,6 @@ def test_something_newer_would_be_found(text, first):
 
 
 def test_no_lesson_names_an_image_with_an_older_python():
-    digits = re.fullmatch(r"py(\d)(\d+)", PY_VERSION)
-    assert Version(".".join(digits.groups())) >= max(FIRST.values())
+    for python in {job.py_version for lesson in JOBS for job in lesson_jobs(lesson)}:
+        digits = re.fullmatch(r"py(\d)(\d+)", python)
+        assert Version(".".join(digits.groups())) >= max(FIRST.values())

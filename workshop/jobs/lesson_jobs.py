@@ -415,7 +415,7 @@ def _lesson_10(lesson) -> Iterator[LessonJob]:
 
 
 def _lesson_11(lesson) -> Iterator[LessonJob]:
-    settings = PYTORCH | {"version": "2.8.0", "py_version": "py312"}  # fully_shard needs 2.6
+    settings = PYTORCH | {"version": "2.6.0", "py_version": "py312"}  # the first with fully_shard
     yield LessonJob(
         "sharding",
         "demos/measure_sharding.py",

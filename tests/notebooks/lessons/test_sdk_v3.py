@@ -21,7 +21,7 @@ from workshop.paths import NOTEBOOKS, SCRIPTS, SDK_V3
 
 RECORDED = json.loads((SDK_V3 / "requests.json").read_text())
 STARTS = re.compile(
-    r"\.fit\((channels|from_s3|wait|\{)|\brun_jobs\(|estimator\.deploy\(|= transformed\("
+    r"\.fit\((channels|from_s3|session|wait|\{)|\brun_jobs\(|estimator\.deploy\(|= transformed\("
 )
 MODULES = {  # of version 3 -> of version 2
     "sagemaker.core import image_uris": "sagemaker import image_uris",

@@ -31,7 +31,8 @@ def code(text: str) -> list[str]:
 def paths(text: str) -> set[str]:
     """Words that are a path from the top: its first part is a folder there."""
     words = {word for line in code(text) for word in line.split() if "/" in word}
-    return {w for w in words if PATH.fullmatch(w) and (ROOT / w.split("/")[0]).is_dir()}
+    folders = {w for w in words if PATH.fullmatch(w) and (ROOT / w.split("/")[0]).is_dir()}
+    return {w for w in folders if w.split("/")[0] != "build"}  # what a command makes
 
 
 def targets(text: str) -> set[str]:

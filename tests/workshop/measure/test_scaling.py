@@ -52,7 +52,7 @@ def test_the_table_has_a_row_for_each_configuration():
     scaling = Scaling.from_records([ABOUT, ROUND])
     row = table({"two ranks": scaling}).loc["two ranks"]
     assert row["compute, ms"] == 115 and row["speed-up"] == "1.2 (1.2 to 1.2)"
-    assert row["exchange alone, ms"] == 23 and row["r"] == "0.2 (0.2 to 0.2)"
+    assert row["exchange alone, ms"] == 23 and row["r"] == "0.20 (0.20 to 0.20)"
     assert Estimate(**scaling.record()["share"]).text == row["share of the ceiling"]
 
 
