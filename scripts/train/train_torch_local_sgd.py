@@ -114,7 +114,7 @@ def evaluate(model, device, images, labels):
 
 def outer_step(model, shared, outer):
     """Move the shared weights along the mean of all ranks' ways; this rank goes on from there."""
-    for common, weight in zip(shared.parameters(), model.parameters(), strict=True):
+    for common, weight in zip(shared.parameters(), model.parameters()):
         common.grad = common.detach() - weight.detach()  # what an optimizer takes for a gradient
         dist.all_reduce(common.grad)
         common.grad /= dist.get_world_size()
