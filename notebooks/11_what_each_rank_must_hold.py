@@ -274,16 +274,13 @@ workshop.show_function("demos/sharding/zero1.py", "step")
 # instance). A hash of the weights changes if a single bit of them differs.
 
 # %%
-from workshop.launch.mpirun import mpirun
+from workshop.launch.processes import TORCHRUN, run_together
 
 ways_here = {name: label for name, label in ways.items() if name != "hsdp"}
-done = mpirun(
-    2,
-    workshop.DEMOS / "measure_sharding.py",
-    *("--ways", ",".join(ways_here), "--width", "64", "--rounds", "0"),
-    show=False,
-)
-two = pd.DataFrame([e for e in done.events if e["event"] == "sharding"]).set_index("way")
+started = [*TORCHRUN, "--standalone", "--nproc-per-node", 2]
+flags = ["--ways", ",".join(ways_here), "--width", 64, "--rounds", 0]
+trained = run_together([*started, workshop.DEMOS / "measure_sharding.py", *flags])
+two = pd.DataFrame([e for e in trained if e["event"] == "sharding"]).set_index("way")
 pd.DataFrame(
     {
         "loss": two["loss"],

@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from script_harness import DEMOS, finish, mpirun
+from script_harness import DEMOS, finish, free_port, mpirun
 
 WAYS = ("ddp", "zero1", "zero2", "zero3")
 SMALL = 4096  # bytes: padding of parts, steps that the optimizer counts, a loss
@@ -13,7 +13,7 @@ SMALL = 4096  # bytes: padding of parts, steps that the optimizer counts, a loss
 def records():
     flags = ["--ways", ",".join(WAYS), "--width", "64", "--blocks", "2", "--rounds", "1"]
     command = [*mpirun(2), DEMOS / "measure_sharding.py", *flags]
-    done = finish(command, check=True, timeout=240, env=dict(os.environ))
+    done = finish(command, check=True, timeout=240, env=os.environ | {"MASTER_PORT": free_port()})
     return {record["way"]: record for record in done.events("sharding")}
 
 
