@@ -99,7 +99,7 @@ def train_step(parallel: nn.Module, optimizer, text: torch.Tensor, args, step: i
     return loss.detach()
 
 
-def measure(way: str, args: argparse.Namespace, text, characters: int, ranks_here: int) -> dict:
+def measure(way: str, args: argparse.Namespace, text, characters: int, ranks_here: int):
     """Train in one way; return the record, and the weights. Every rank must call it."""
     with TensorWatch() as watch:
         model, parallel, optimizer, groups = build(way, args, characters, ranks_here)
@@ -113,15 +113,15 @@ def measure(way: str, args: argparse.Namespace, text, characters: int, ranks_her
     tensors = held_tensors(model, optimizer) | {"held": watch.held_bytes(), "peak": watch.peak}
     cards = tiers.card_bytes(lambda: train_step(parallel, optimizer, text, args, WARM_UP + 1))
     weights = whole_weights(model)
-    return {
+    record = {
         "model_bytes": sum(4 * parameter.numel() for parameter in model.parameters()),
         **tensors,
         "sent": dict(watch.sent),
         "card_bytes": max(sent for sent, _ in cards) if cards else None,
         "loss": round(all_reduce_mean(loss.item()), 6),
         "weights_sha256": weights_hash(weights),
-        "whole": weights,
     }
+    return record, weights
 
 
 def step_seconds(args: argparse.Namespace, text, characters: int, ranks_here: int) -> dict:
@@ -178,7 +178,7 @@ def main() -> None:
     add_flag(parser, "--rounds", type=number(int, 0), default=5, help="of timing; 0: none")
     parser.add_argument("--model_dir", help="accepted because the SDK's estimator always sends it")
     args = parser.parse_args()
-    # PyTorch 2.13 has new names for reduce_scatter_tensor and all_gather_into_tensor; 2.8 has not.
+    # PyTorch 2.13 has new names for reduce_scatter_tensor and all_gather_into_tensor; 2.6 has not.
     warnings.filterwarnings("ignore", ".*is deprecated", FutureWarning)
     _, ranks_here = init_distributed("gloo")
     torch.set_num_threads(1)
@@ -189,10 +189,9 @@ def main() -> None:
     say = emit if dist.get_rank() == 0 else lambda **_: None
     first: list[np.ndarray] = []
     for way in args.ways:
-        record = measure(way, args, text, characters, ranks_here)
-        whole = record.pop("whole")
-        first = first or whole
-        apart = max(float(np.abs(a - b).max()) for a, b in zip(whole, first, strict=True))
+        record, weights = measure(way, args, text, characters, ranks_here)
+        first = first or weights
+        apart = max(float(np.abs(a - b).max()) for a, b in zip(weights, first, strict=True))
         say(event="sharding", way=way, **about, **record, apart=apart)
         gc.collect()
     if args.rounds:

@@ -137,7 +137,7 @@ def gather(vector: torch.Tensor) -> torch.Tensor:
 
 def gradient_of(model: nn.Module) -> torch.Tensor:
     """Return all gradients as one vector."""
-    return torch.cat([weight.grad.flatten() for weight in model.parameters()])  # type: ignore[union-attr]
+    return parameters_to_vector(weight.grad for weight in model.parameters())  # type: ignore[misc]
 
 
 def set_gradient(model: nn.Module, vector: torch.Tensor) -> None:

@@ -32,7 +32,7 @@ def call(layer: Callable) -> dict:
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         output = layer(x, shard)
-    if output.requires_grad:
+    if output.requires_grad and output.shape == directions[rank].shape:
         output.backward(directions[rank])
     by_rank = [
         direction.T @ batch for direction, batch in zip(directions, batches, strict=True)

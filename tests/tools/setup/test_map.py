@@ -22,6 +22,16 @@ PAGES = [
 page = pytest.mark.parametrize("page", PAGES)
 
 
+def top_folders() -> set[str]:
+    """The folders at the top of what git holds, or would hold; those for tools are hidden."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"this copy is no git repository: {done.stderr.strip()}")
+    files = [Path(name) for name in done.stdout.splitlines() if (ROOT / name).exists()]
+    return {path.parts[0] for path in files if len(path.parts) > 1 and path.parts[0][0] != "."}
+
+
 def code(text: str) -> list[str]:
     """What stands between backquotes, and the lines of the blocks of commands."""
     inline = re.findall(r"`([^`\n]+)`", BLOCK.sub("", text))
@@ -31,8 +41,8 @@ def code(text: str) -> list[str]:
 def paths(text: str) -> set[str]:
     """Words that are a path from the top: its first part is a folder there."""
     words = {word for line in code(text) for word in line.split() if "/" in word}
-    folders = {w for w in words if PATH.fullmatch(w) and (ROOT / w.split("/")[0]).is_dir()}
-    return {w for w in folders if w.split("/")[0] != "build"}  # what a command makes
+    folders = top_folders()
+    return {w for w in words if PATH.fullmatch(w) and w.split("/")[0] in folders}
 
 
 def targets(text: str) -> set[str]:
