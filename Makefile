@@ -41,12 +41,13 @@ slides: ready ## build a deck for each lesson in build/slides from the last `mak
 lab: ready ## open the lessons in JupyterLab, emulator up (ARGS=--no-browser: its options)
 	@$(INSIDE) $(BIN)/workshop lab $(ARGS)
 
-lint: ready ## check style, types, imports and the course's texts, in seconds
+lint: ready ## check style, types, imports and the course's texts
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python tests/lint
+	@$(BIN)/python -m tools.sync --check
 
 test: ready ## run the tests, three at a time (WORKERS=2: two)
 	@unset PYTHONDONTWRITEBYTECODE; $(INSIDE) $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder

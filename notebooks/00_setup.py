@@ -23,22 +23,22 @@
 # - say whether your machine has what the course needs.
 #
 # **Before:** you opened this notebook with `make lab`. You can read Python and have trained a small
-# neural network once. You need no AWS account, and no experience with several processes.
+# neural network once. You need no AWS account, and no experience with several processes. If a cell
+# fails, run `make doctor` in a terminal: it says what your machine lacks.
 #
-# **Time:** 20 minutes, and 13 for the exercises.
+# **Time:** 25 minutes, and 13 for the exercises.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
 # Nobody has run this lesson on AWS yet.
 #
-# **Cost on AWS:** about 0.02 USD, at most 0.04 USD: one `ml.c5.xlarge`, 5 minutes planned. Locally
+# **Cost on AWS:** about 0.02 USD, at most 0.05 USD: one `ml.c5.xlarge`, 5 minutes planned. Locally
 # it costs nothing.
 
 # %% [markdown]
 # ## Describe the job
 #
 # **SageMaker** is AWS's service that trains models on rented computers. You describe what should
-# run; AWS calls that a **training job**. The next cells describe one and run it. What they do is
-# explained afterwards, so just run them.
+# run; AWS calls that a **training job**. Just run the next cells: they are explained afterwards.
 #
 # With `target = "local"` an **emulator** on this machine takes AWS's place. It understands the same
 # requests, rents nothing, and starts real processes here. `seat` is your name in an AWS account
@@ -77,29 +77,31 @@ estimator = TensorFlow(
 )
 
 # %% [markdown]
-# An **estimator** describes a job: this script, in this version of TensorFlow, on one computer of
-# this type (an **instance**, here one without a GPU). `**shared` is what all jobs of this course
-# have in common; you will see it further down. Ask what a job costs *before* you start it:
+# The package `sagemaker` is AWS's library for Python, its **SDK**. An **estimator** of it describes
+# a job: this script, in this version of TensorFlow, on one computer of this type (an **instance**,
+# here one without a GPU). `**shared` is what all jobs of this course have in common; see below. Ask
+# what a job costs *before* you start it:
 
 # %%
 workshop.cost("ml.c5.xlarge", instance_count=1, seconds=300, max_run=max_run)
 
 # %% [markdown]
-# The first number is for the 300 seconds that we plan; nobody has been billed for this job yet. The
-# second is the most it can cost: after `max_run` seconds SageMaker asks the script to end, and
-# gives it 120 more to save its work.
+# The first number is for the 300 seconds that we plan. The second is about the most that its
+# instance can cost (storage in S3 and logs come on top): after `max_run` seconds SageMaker asks the
+# script to end, and gives it 120 more to save its work.
 #
 # ## Run the job
 #
 # The job passes through four phases: *Starting* (take the instance), *Downloading* (script and
 # data), *Training* (your script, from its first line to its last) and *Uploading* (the model).
-# **Predict first.**
+# **Predict first**, in the fields that appear or in a cell of your own, as in
+# `guess["longest"] = "Training"`. Without a guess the notebook continues, too.
 
 # %%
 phases = ["Starting", "Downloading", "Training", "Uploading"]
 guess = workshop.guess(
     longest=(f"Which phase will take longest, with target {target!r}?", phases),
-    accuracy="How many percent of the test images will the model get right?",
+    accuracy="What percentage of the test digits will the model recognise?",
 )
 
 # %%
@@ -110,25 +112,24 @@ result = workshop.follow(estimator)
 # <!-- SDK v3: recipes; first -->
 #
 # **Which version of the SDK?** The cells here run version 2 (2.257.7): it alone has a key for every
-# way to train that this course teaches, and it gets critical and security fixes until 2027-07-05,
-# and nothing after ([AWS](https://github.com/aws/sagemaker-python-sdk/pull/5979)). `pip install
-# sagemaker` brings version 3: take it for new work with one process, DDP or FSDP. Below each cell
-# that starts something the same is folded for version 3, with this lesson's numbers, and
-# `make sdk-v3` runs it.
+# way to train that this course teaches. It gets critical and security fixes until 2027-07-05
+# ([AWS](https://github.com/aws/sagemaker-python-sdk/pull/5979)). `pip install sagemaker` brings
+# version 3: take it for new work with one process, DDP or FSDP. Below each cell that starts
+# something the same is folded for version 3, and `make sdk-v3` runs it.
 
 # %% [markdown]
 # You should see `Completed`. **Seven things just happened**, and the rest of the lesson shows each:
 #
-# 1. Two *stacks* were created: a bucket for files, and a role that says what the job may do.
-# 2. The digits went to **S3**, AWS's store for files.
-# 3. `fit` sent one request over HTTP, `CreateTrainingJob`. The SDK wrote it from the estimator.
+# 1. Two *stacks* were created, unless they were there from an earlier run: a bucket for files, and
+#    a role that says what the job may do.
+# 2. The digits went to **S3**, AWS's store for files, unless they were there.
+# 3. `fit` sent one request, `CreateTrainingJob`. The SDK wrote it from the estimator.
 # 4. An instance was taken, and a *container image* started on it: Python, TensorFlow and all else.
 # 5. Script and data were copied to it, and the script ran.
 # 6. Whatever it printed went to a log. Numbers in it became *metrics*.
 # 7. The model was copied to S3, and the instance given back.
 #
-# (`fit(channels)` alone would print the log until the end, but it asks for the job's state only
-# every 30 seconds. `workshop.follow` asks more often.)
+# (`fit(channels)` alone would print the log, and ask for the job's state only every 30 seconds.)
 #
 # ## Where the time went
 
@@ -140,7 +141,9 @@ guess.compare(longest=longest, accuracy=100 * accuracy)
 print(f"{longest} took {seconds[longest] / seconds.sum():.0%} of this job's time.")
 
 # %% [markdown]
-# How much of *Training* was training? The script's log has the time of each line.
+# How much of *Training* was training? The log has the time of each of the script's lines. *All
+# steps* is their number times a step's mean seconds, which leave out each epoch's first step;
+# *compile* is what the steps up to the first logged one took beyond that.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 moved = result.description["SecondaryStatusTransitions"]
@@ -152,25 +155,26 @@ step_seconds, steps_done = per_epoch["step_seconds"].mean(), int(per_epoch["step
 in_steps = steps_done * step_seconds
 compiling = at["step"] - at["start"] - first * per_epoch["step_seconds"].iloc[0]
 parts = {
-    "start Python, import TensorFlow": at["start"] - began,
-    "compile the step": max(0.0, compiling),
-    "steps": in_steps,
+    "import TensorFlow, build the model": at["start"] - began,
+    "compile": max(0.0, compiling),
+    "all steps": in_steps,
 }
 parts["shuffle, test after each epoch"] = max(0.0, at["weights"] - began - sum(parts.values()))
-parts["save"] = ended - at["weights"]
+parts["save the model"] = ended - at["weights"]
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-share = in_steps / seconds["Training"]
-title = f"Steps were {share:.0%} of the {seconds['Training']:.1f} s of Training"
+begin, whole = parts["import TensorFlow, build the model"], seconds["Training"]
+title = f"Of {whole:.1f} s of Training the import took {begin:.1f} s, all steps {in_steps:.1f} s"
 alt = f"{title}. " + ", ".join(f"{name}: {length:.1f} s" for name, length in parts.items())
-with plots.canvas(title, "seconds since Training began", size=(8, 1.9), alt=alt) as axes:
+with plots.canvas(title, "seconds since Training began", size=(8, 2), alt=alt) as axes:
     left = 0.0
     for (name, length), colour in zip(parts.items(), plots.COLOURS, strict=False):
-        axes.barh(0, length, left=left, color=colour, edgecolor="white", label=name)
+        label = f"{name}: {length:.1f} s"
+        axes.barh(0, length, left=left, color=colour, edgecolor="white", label=label)
         left += length
     axes.set_yticks([])
     axes.set_ylim(-0.5, 0.5)
-    axes.legend(frameon=False, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.45))
+    axes.legend(frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.45))
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(
@@ -181,42 +185,39 @@ assert result.phases["Training"] > 0, (
 )
 
 # %% [markdown]
-# *Training* is everything that the script does. In a small job most of it isn't training, and more
-# instances make none of the rest faster. On AWS *Starting* takes minutes, too: a computer is found,
-# started, and given its image (not measured here).
+# *Training* is everything that the script does. More instances don't make starting, importing or
+# saving faster. On AWS *Starting* takes minutes, too: a computer is found, started, and given its
+# container image (not measured here).
 #
 # `billable` is what AWS would charge for: the seconds from the beginning of the download until the
-# model is uploaded, times the instances. Waiting for instances is free.
+# model is uploaded, rounded up, times the instances. Waiting for instances is free.
 #
 # ## Create the stacks
 #
-# `workshop.deploy` created two things that a job needs: a **bucket** in S3 and a **role**. A job
-# doesn't run as you. It acts under its role, which lists what is allowed; everything else is
-# refused. This is what the template allows with S3:
+# The two things that a job needs are a **bucket** in S3 and a **role**. A job doesn't run as you:
+# it acts under its role, which lists what is allowed, and everything else is refused. This is what
+# the template allows with S3:
 
-# %% jupyter={"source_hidden": true}
-import re
+# %%
+from workshop.account.stacks import template_resources
 
-template = (workshop.TRAIN.parents[1] / "cloudformation" / "roles.yaml").read_text()
-statements = template.split("NotebookRole:")[0].split("- Sid: ")[1:]
-allowed = []
-for statement in statements:
-    if calls := re.findall(r"s3:\w+", statement):
-        where = re.search(r'"\$\{BucketArn\}(/[^"]*)"', statement)
-        allowed.append((", ".join(calls), "BUCKET" + (where[1] if where else "")))
-pd.DataFrame(allowed, columns=["allowed", "on"]).set_index("on")
+role = template_resources("roles")["TrainingRole"]["Properties"]
+for statement in role["Policies"][0]["PolicyDocument"]["Statement"]:
+    if "s3:" in str(statement["Action"]):
+        where = statement["Resource"].get("Fn::Sub", ["${BucketArn}"])[0]
+        print(f"{statement['Sid']}: {statement['Action']} on {where}")
 
 # %% [markdown]
 # So the role reads one bucket, and writes only below `jobs/` in it. That matters because *your
 # script runs with it*, and with it every package that the script imports. Many tutorials attach
-# AWS's ready-made `AmazonSageMakerFullAccess` instead. Under that one, malicious code can stop or
-# delete any training job, model or endpoint of the account, and delete every object in every bucket
+# AWS's ready-made `AmazonSageMakerFullAccess` instead. Under that one, malicious code can stop any
+# training job and delete any model or endpoint of the account, and every object in every bucket
 # with `sagemaker` in its name, your colleagues' default bucket included
 # ([AWS](https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AmazonSageMakerFullAccess.html)).
 #
-# Bucket and role are written down in two files in `cloudformation/`. Such a file is a **template**;
-# what CloudFormation, AWS's service for it, creates from one is a **stack**. A template states what
-# should be there, not what to do, so a second run changes nothing:
+# Bucket and role are described in two files in `cloudformation/`, **templates**. What AWS's service
+# CloudFormation creates from a template is a **stack**. A template states what should be there, not
+# what to do, so a second run changes nothing:
 
 # %%
 again = workshop.deploy(session)
@@ -228,7 +229,7 @@ assert all(stack.change == "no change" for stack in again), "Deploying twice mus
 assert session.role.startswith("arn:"), f"{session.role} isn't an ARN: run the cells above again."
 
 # %% [markdown]
-# <details><summary>By hand, in other regions, and coming from another tutorial</summary>
+# <details><summary>By hand, and in other regions</summary>
 #
 # For each template `workshop.deploy` does what you could type:
 #
@@ -237,22 +238,20 @@ assert session.role.startswith("arn:"), f"{session.role} isn't an ARN: run the c
 #         --capabilities CAPABILITY_NAMED_IAM
 #
 # The last line says that you know that it creates roles. Clicks in the console would do as well,
-# but nobody can repeat, review or cleanly undo them.
+# but nobody can repeat or review them.
 #
 # On AWS everything is in one **region**, such as `us-east-1` (Virginia): the one in
 # `AWS_DEFAULT_REGION` or `aws configure`. What is created in one region can't be seen from another.
 # The prices of this course are those of `us-east-1`.
-#
-# `AmazonVPCAccess`, which some pages tell you to attach, is no policy of AWS's.
 #
 # </details>
 #
 # ## Prepare the data
 #
 # S3 is an **object store**: it keeps whole files, each at an address such as
-# `s3://my-bucket/data/part-0.npz`. A file can be replaced, but not renamed or appended to, and a
-# folder is only the beginning of an address.
-# `session.upload` wrote the digits, which come with scikit-learn, and sent what was not there yet:
+# `s3://my-bucket/data/part-0.npz`. In an ordinary bucket a file can be replaced, but not renamed or
+# appended to, and a folder is only the beginning of an address, a *prefix*. `session.upload` wrote
+# the digits, which come with scikit-learn, and sent what was not there yet:
 
 # %%
 stored = session.client("s3").list_objects_v2(Bucket=session.bucket, Prefix="data/digits/")
@@ -264,45 +263,46 @@ channels["training"]
 assert len(stored["Contents"]) >= 5, "Some files are missing: run session.upload again."
 
 # %% [markdown]
-# The training images are in four files, so that several instances can share them later.
+# The training digits are in four files, so that several instances can share them later.
 #
 # A job gets data through **channels**. A channel has a name and an address in S3; on the instance
 # it is a folder, and the variable `SM_CHANNEL_TRAINING` tells the script where the channel
-# `training` is. SageMaker copies all files before the script starts. (Lesson 09 shows another way,
-# for many GB.)
+# `training` is. SageMaker copies all files before the script starts. (Another way: lesson 09.)
 #
 # ## What a script must do for SageMaker
 #
-# Here is one training step of `scripts/train/train_tf.py`. Nothing in it knows about SageMaker.
-# Keep these lines in mind: when several processes train one model, few of them change.
+# Here is a training step of `scripts/train/train_tf.py`. Nothing in it knows about SageMaker, and
+# few of these lines change when several processes train one model.
 
 # %%
 workshop.show_function("train/train_tf.py", "train_step")
 
 # %% [markdown]
-# (`GradientTape` records the computation, so that TensorFlow can compute gradients from it. The
-# logits are the model's outputs before they become probabilities. `@tf.function` compiles the
-# step.)
+# (`GradientTape` records the computation for the gradients. Logits are outputs before they become
+# probabilities. `@tf.function` compiles the step.)
 #
-# AWS's image runs your own script, in **script mode**, if the script does three things:
+# AWS's container image has everything but your script and runs it as it is, which AWS calls
+# **script mode**. The script has to do three things:
 #
 # 1. It reads its data from the folders in `SM_CHANNEL_…`, and not from S3 or a fixed path.
 # 2. It takes **hyperparameters**, settings such as the number of epochs, as arguments:
 #    `{"epochs": 20}` arrives as `--epochs 20`.
 # 3. At the end it saves its model to the folder in `SM_MODEL_DIR`. SageMaker uploads what is there.
 #
-# One function of this script does all three: `--training` and `--test` are the first, every line is
-# the second, `--save-to` is the third. The defaults let the same file run on a laptop.
+# One function names them: `--training` and `--test` do the first, `--save-to` the third; the second
+# is an `add_argument` for each setting. The defaults let the same file run on a laptop.
 
 # %%
 workshop.show_function("train/train_tf.py", "parse_args")
 
 # %% [markdown]
+# A **rank** is one of the processes that train together. Here there is only one.
+#
 # <details><summary>Libraries, `--model_dir`, and a model that is to answer requests</summary>
 #
-# If the image lacks a library, put a `requirements.txt` beside the script: every instance installs
-# it before the script starts. Pin versions, and leave out what the image has, above all TensorFlow.
-# In a closed network an instance can't reach the package index.
+# If the container image lacks a library, put a `requirements.txt` beside the script: every instance
+# installs it before the script starts. Pin versions, and leave out what the container image has,
+# above all TensorFlow. In a closed network an instance can't reach the package index.
 #
 # `--model_dir` is not `SM_MODEL_DIR`. The SDK sends it, and the script accepts and ignores it.
 #
@@ -310,13 +310,16 @@ workshop.show_function("train/train_tf.py", "parse_args")
 # a **SavedModel** (TensorFlow's format: computation and weights in a folder), in a folder whose
 # name is a number.
 #
-# A **rank** is one of the processes that train together. Here there is one.
-#
 # </details>
 #
-# <details><summary>What `**shared` adds, and which image to take</summary>
+# ### What `**shared` adds
 #
-# - `sagemaker_session` is the SDK's connection, `role` the role from above.
+# The next cell prints it.
+#
+# <details><summary>Its parts, and which container image to take</summary>
+#
+# - `sagemaker_session` is the SDK's connection, `role` the role from above, by its **ARN**, the
+#   full name that everything in AWS has.
 # - `source_dir` is the folder that is sent along. The job's name begins with `base_job_name`; the
 #   SDK adds the time, because names are unique in an account and region. With a fixed `job_name=` a
 #   second `fit` is refused.
@@ -325,11 +328,11 @@ workshop.show_function("train/train_tf.py", "parse_args")
 # - `metric_definitions` is explained below, `tags` say whose job it is. `disable_profiler` and
 #   `debugger_hook_config=False` turn off two services that we don't use.
 #
-# `framework_version` chooses the image on AWS. These lessons' images are old on purpose: TensorFlow
-# 2.12 is the last with Horovod inside, the library of lessons 04 and 05. Old images get **no
-# security patches** ([which
+# `framework_version` chooses the container image on AWS. Those of these lessons are old on purpose:
+# TensorFlow 2.12 is the last with Horovod inside, the library of lessons 04 and 05. Old ones get
+# **no security patches** ([which
 # do](https://aws.github.io/deep-learning-containers/reference/support_policy)); for your own work
-# take a current one. The emulator pulls no image and runs the TensorFlow that is installed here.
+# take a current one.
 #
 # </details>
 
@@ -341,9 +344,9 @@ for name, value in shared.items():
 # %% [markdown]
 # ## Find a job again
 #
-# The job doesn't run in this notebook: close it, and the job continues. Its name is enough to find
-# it again. `workshop jobs` in a terminal lists names (type `. .venv/bin/activate` there once), and
-# so does AWS's console. `attach` makes an estimator from one:
+# The job doesn't run in this notebook: close it, and the job continues. `workshop jobs` in a
+# terminal lists the names of jobs (type `. .venv/bin/activate` there once), and so does AWS's
+# console. From a name `attach` makes an estimator:
 
 # %%
 attached = TensorFlow.attach(result.name, sagemaker_session=session.sagemaker_session)
@@ -359,8 +362,8 @@ workshop.save_results(attached=attached.latest_training_job.name == result.name)
 # %% [markdown]
 # ## What the job left
 #
-# When the script ended, SageMaker packed what was in `SM_MODEL_DIR` and put it into S3. That
-# happens once. A script that wants to keep something earlier writes checkpoints.
+# When the script ended, SageMaker packed what was in `SM_MODEL_DIR` and put it into S3. What must
+# be safe earlier, a script writes as checkpoints.
 
 # %%
 import io
@@ -382,8 +385,9 @@ workshop.save_results(saved=saved)
 # ## Read the log
 #
 # All that the script prints goes to CloudWatch Logs, AWS's service for logs. Each instance writes a
-# log of its own; the first instance, or **host**, is called `algo-1`. It begins with what the
-# instance is told about itself. (`[local]` is the emulator's word.)
+# log of its own. An instance is also called a **host**; the first is `algo-1`. Its log begins with
+# what it is told about itself. (`[local]` is the emulator's word: it pulls no container image, and
+# runs the TensorFlow that is installed here.)
 
 # %%
 shown = "[local] image", "SM_HOSTS", "SM_CURRENT_HOST", "SM_CHANNEL_", "SM_MODEL_DIR"
@@ -392,27 +396,27 @@ for line in result.lines:
         print(line)
 
 # %% [markdown]
-# Then come the script's own lines: a JSON record every 10 steps, and one after each epoch. Here is
-# the first of each.
+# Then come the script's own lines: a JSON record every 10 steps, and one after each epoch.
 
 # %%
 for event in ("step", "epoch"):
     print(next(line for line in result.lines if f'"event": "{event}"' in line.text))
 
 # %% [markdown]
-# The **metrics** are read from such lines. The request had a regular expression for each, and
-# SageMaker applies them to every line of the log. The job's description keeps the last value of
-# each. On AWS all values also go to CloudWatch as a time series: that is where you plot a loss.
+# The **metrics** are read from such lines: the request had a regular expression for each. The job's
+# description keeps the last value of each. On AWS all values also go to CloudWatch as a time
+# series.
 
 # %%
 epochs_table, steps = result.table("epoch"), result.table("step")
 losses = epochs_table["train_loss"]
 middle = epochs_table["step"] - epochs_table["step"].iloc[0] / 2  # of each epoch
-title = f"The loss fell from {losses.iloc[0]:.2f} to {losses.iloc[-1]:.3f}; {accuracy:.1%} right"
-axes_names = "training step (one batch of 64 images)", "training loss (cross-entropy)"
-with plots.canvas(title, *axes_names) as axes:
-    axes.plot(steps["step"], steps["train_loss"], label="one step", linewidth=1)
-    axes.plot(middle, losses, "o-", label="mean of an epoch")
+title = f"Training loss fell from {losses.iloc[0]:.2f} to {losses.iloc[-1]:.3f}; "
+title += f"{accuracy:.1%} of the test digits were right"
+blue, orange, *_ = plots.COLOURS
+with plots.canvas(title, "training step (one batch of 64 digits)", "loss (cross-entropy)") as axes:
+    axes.plot(steps["step"], steps["train_loss"], color=blue, label="every tenth step", linewidth=1)
+    axes.plot(middle, losses, "o-", color=orange, label="mean of an epoch")
     axes.set_yscale("log")
     axes.legend(frameon=False)
 
@@ -424,13 +428,13 @@ workshop.save_results(
 )
 
 # %% [markdown]
-# The loss of single steps jumps, because each step sees only 64 images: judge by the mean of an
-# epoch. `test_accuracy` is measured on images that were never trained on.
+# The loss of single steps jumps, because each step sees only 64 digits: judge by the mean of an
+# epoch. `test_accuracy` is measured on digits that were never trained on.
 #
 # ## Check the machine
 #
-# `make doctor` prints a line for each thing that the course needs. So does this cell; it takes a
-# few seconds, because it tries things out.
+# `make doctor` tries out each thing that the course needs, and prints a line for it. So does this
+# cell, in a few seconds.
 
 # %%
 from local_sagemaker import DEFAULT_PORT
@@ -442,8 +446,8 @@ checks = pd.DataFrame(
 checks.set_index("need")
 
 # %% [markdown]
-# `WARN` means that the course works, and that a lesson may show less here. `FAIL` means that you
-# must fix something first; `make doctor` says how. You don't need to know the names yet.
+# `WARN`: the course works, but a lesson may show less here. `FAIL`: fix it first; `make doctor`
+# says how. You don't need to know the names yet.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 failed = checks[checks["level"] == "FAIL"]
@@ -473,11 +477,11 @@ workshop.quiz("00")
 # - `target` is the only switch between this machine and AWS.
 # - Bucket and role come from stacks. Your script acts under the role: keep it narrow.
 # - A script reads its channels, takes hyperparameters as arguments, and saves to `SM_MODEL_DIR`.
-# - A job lives without the notebook; its name is enough to find it again.
-# - In a small job little of *Training* is training. More instances don't help there.
+# - A job runs on without the notebook; its name is enough to find it again.
+# - More instances make only the steps faster: not starting, importing or saving.
 
 # %%
-print(f"{result.status}: {accuracy:.1%} of the test images right, model in {result.model}")
+print(f"{result.status}: {accuracy:.1%} of the test digits right, model in {result.model}")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert result.model.endswith("model.tar.gz"), "The job left no model."
@@ -485,9 +489,9 @@ assert result.model.endswith("model.tar.gz"), "The job left no model."
 # %% [markdown]
 # ## Clean up
 #
-# There is nothing to do now. The instance was given back when the job ended, and the next lessons
-# use the bucket and the role. When you stop for the day, `local-sagemaker stop` ends the
-# emulator and keeps its jobs and buckets. (`local-sagemaker stop --forget` deletes them, too.)
+# There is nothing to do now: the next lessons use the bucket and the role. When you stop for the
+# day, `local-sagemaker stop` ends the emulator and keeps its jobs and buckets. (`local-sagemaker
+# stop --forget` deletes them, too.)
 #
 # ## Next
 #

@@ -24,7 +24,7 @@
 #
 # **Before:** [lesson 02](02_collectives.ipynb): what an all-reduce does and what it moves.
 #
-# **Time:** 55 minutes.
+# **Time:** 60 minutes.
 #
 # **Where it runs:** three jobs here (`target = "local"`) or on AWS (`target = "aws"`), where nobody
 # has run them yet; all else in processes of the machine that this notebook runs on.
@@ -50,15 +50,15 @@ target = "local"
 seat = "me"
 dataset = "digits"
 workers = 4
-steps = 220
-slow_ms = 20
+steps = 180
+slow_ms = 30
 learning_rates = [0.05, 0.1]
 seeds = 2
 link = "200mbit"
 server_bytes = 2_000_000
 rounds = 3
 instance_count = 3
-epochs = 10
+epochs = 8
 max_run = 600
 global_batch_size = 64
 expected_accuracy = 0.9
@@ -87,26 +87,26 @@ if recorded:
     print(recorded.caption)
 
 # %% [markdown]
-# ## The result, first
+# ## The result first
 #
-# In lesson 02 every rank held the weights. An older way in deep learning: one process, the
-# **parameter server**, holds them. The others are **workers**: in each step a worker gets the
-# newest weights, and sends back a gradient of the same size.
+# In lesson 02 every rank held the weights. An older way: one process, the **parameter server**,
+# holds them. The others are **workers**: in each step a worker gets the newest weights, and sends
+# back a gradient of the same size.
 #
-# A link carries 200 Mbit/s each way. In a **synchronous** step the weights go out first and the
-# gradients come in after, so the two directions add: P bytes of weights and W workers make
-# 2 · P · W bytes, one after the other. In a ring of W ranks each sends 2 · P · (W - 1) / W, and
-# receives as much at the same time.
+# In a **synchronous** step the server sends the weights to all workers, waits for a gradient from
+# each, and updates the weights once. So the link's two directions are busy one after the other: P
+# bytes of weights and W workers make 2 · P · W bytes. In a ring of W ranks each sends
+# 2 · P · (W - 1) / W, and receives as much at the same time.
 
 # %%
 guess = workshop.guess(
-    growth="A step with 4 workers takes how many times as long as with 1, if only bytes count?",
+    growth="A step with 4 workers takes how many times as long as with 1?",
     ring="With a server and 4 workers, how many times as long does a step take as in a ring of 4?",
 )
 
 # %% [markdown]
-# A job measures it: five instances, 2 MB of weights. Nothing is computed: workers answer at once
-# with a gradient of zeros.
+# A job measures it, with 2 MB of weights, on five instances: a server, and 4 workers, which also
+# form the ring. Nothing is computed: workers answer at once with a gradient of zeros.
 
 # %%
 from sagemaker.pytorch import PyTorch
@@ -117,6 +117,7 @@ if not recorded:
     print(workshop.cost("ml.c5.xlarge", instance_count=workers + 1, seconds=300, max_run=max_run))
     job = session.job_settings("server", source_dir=workshop.DEMOS) | {"max_run": max_run}
     settings = {"workers": ",".join(map(str, counts)), "bytes": server_bytes, "rounds": rounds}
+    settings["steps"] = 1  # in each measurement
     measuring = PyTorch(
         entry_point="measure_server.py",
         instance_count=workers + 1,
@@ -139,20 +140,22 @@ by_count = at_server.groupby("workers")[["step", "ring", "passed"]]
 rate = None if target == "aws" else 1e6 * bandwidth.mbit(link) / 8  # bytes per second
 middle, low, high = by_count.median(), by_count.min(), by_count.max()
 most = middle.index[-1]
-grew = middle["step"].iloc[-1] / middle["step"].iloc[0]
-title = f"A server with {most} workers: a step takes {grew:.1f} times as long\nas with 1, and "
-slower = middle["step"].iloc[-1] / middle["ring"].iloc[-1]
-title += f"{slower:.1f} times as long as a ring's"
+by_round = at_server.assign(round=at_server.groupby("workers").cumcount())
+by_round = by_round.pivot(index="round", columns="workers", values=["step", "ring"])
+growth = by_round["step", most] / by_round["step", counts[0]]
+against = by_round["step", most] / by_round["ring", most]
+title = f"A server with {most} workers: a step takes {growth.median():.1f} times as long\n"
+title += f"as with {counts[0]}, and {against.median():.1f} times as long as a ring's"
 title += "" if source == "measured" else " (recorded elsewhere)"
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-with plots.canvas(title, "workers, or ranks of the ring", "milliseconds a step") as axes:
-    for at, (name, label) in enumerate(
-        {"step": "server, and range", "ring": "ring, and range"}.items()
-    ):
+size = (7, 3.8)
+with plots.canvas(title, "workers, or ranks of the ring", "milliseconds a step", size) as axes:
+    for at, (name, label) in enumerate({"step": "server", "ring": "ring"}.items()):
         shown = [count for count in counts if name == "step" or count > 1]
         ms, least, highest = (1000 * part.loc[shown, name] for part in (middle, low, high))
         reach = [ms - least, highest - ms]
+        label += f" (median, range of {rounds} rounds)"
         style = {"color": plots.COLOURS[at], "marker": "os"[at], "capsize": 3, "label": label}
         axes.errorbar(ms.index, ms, yerr=reach, **style)
     if rate:
@@ -161,21 +164,18 @@ with plots.canvas(title, "workers, or ranks of the ring", "milliseconds a step")
         around = [2000 * server_bytes * (n - 1) / n / rate for n in shown]
         axes.plot(shown, around, "k:", linewidth=1, label="bytes / bandwidth, ring")
     axes.set(xticks=counts, ylim=(0, None))
-    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
 
 # %%
-by_round = at_server.assign(round=at_server.groupby("workers").cumcount())
-by_round = by_round.pivot(index="round", columns="workers", values=["step", "ring"])
-growth = by_round["step", most] / by_round["step", counts[0]]
-against = by_round["step", most] / by_round["ring", most]
 guess.compare(source, growth=growth.median(), ring=against.median())
-print(f"{most} workers against 1: {growth.min():.2f} to {growth.max():.2f} times as long a step.")
-print(f"Server against ring of {most}: {against.min():.2f} to {against.max():.2f} times as long.")
 if rate:
     off = middle["step"] / (middle["passed"] / rate) - 1
     ring_off = middle["ring"].iloc[-1] / (2 * server_bytes * (most - 1) / most / rate) - 1
-    text = ", ".join(f"{count}: {value:+.0%}" for count, value in off.items())
-    print(f"Measured against bytes / bandwidth. Server, by workers: {text}. Ring: {ring_off:+.0%}.")
+ratios = {f"{most} workers : {counts[0]}": growth, f"server : ring, {most} each": against}
+shown = pd.DataFrame(ratios).agg(["median", "min", "max"]).T
+shown.insert(0, "bytes only", [most / counts[0], most**2 / (most - 1)])
+shown.columns.name = "step : step"
+shown.round(2)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert growth.median() > 2, "The server's time must grow with the workers."
@@ -184,11 +184,9 @@ workshop.save_results(growth=growth.median(), ring_gain=against.median())
 workshop.save_results(off_bytes=list(off) if rate else None)
 
 # %% [markdown]
-# If only bytes count, a step with 4 workers takes 4 times as long as with 1, and 8 / 1.5 = 5.3
-# times as long as in a ring: the server passes 2 · 4 P = 8 P, a ring's rank 1.5 P each way. The
-# last line says by how much each misses that. A ring's 6 messages, one after the other, also wait
-# for the latency. A server can even be faster: who has the weights first already pushes while those
-# of others still go out.
+# "Bytes only" is 4 / 1, and 8 P / 1.5 P. It leaves out two things, which this run doesn't separate:
+# the latency of messages, of which a ring of 4 has 6, one after the other; and that a worker which
+# has its weights early pushes while those of others still go out.
 #
 # ## One process holds the weights
 #
@@ -198,18 +196,23 @@ workshop.save_results(off_bytes=list(off) if rate else None)
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 title = "All bytes pass the server's one link; in a ring every rank has its own"
-alt = f"{title}. Left, a server sends weights to {workers} workers, and each sends it a gradient. "
-alt += f"Right, a ring of {workers} ranks: each sends gradients to the next."
-turns = [2 * np.pi * number / workers for number in range(workers)]
-circle = [(np.sin(angle), np.cos(angle)) for angle in turns]
+alt = (
+    f"{title}. Left, a server sends weights to {workers} workers; each sends it a gradient. Right, "
+)
+alt += f"a ring of {workers} ranks: each sends gradients, then sums, to the next."
+turns = 2 * np.pi * np.arange(workers) / workers
+circle = list(zip(np.sin(turns), np.cos(turns), strict=True))
 box = {"boxstyle": "round", "facecolor": "white", "edgecolor": "0.4"}
-style = {"arrowstyle": "-|>", "shrinkA": 24, "shrinkB": 24, "color": "black"}
+style = {"arrowstyle": "-|>", "shrinkA": 22, "shrinkB": 22, "color": "black"}
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
 with plots.canvas(title, "", "", (7.5, 3.6), alt) as axes:
     for number, (x, y) in enumerate(circle):
         # At the server: weights go out, gradients come in, side by side.
         for start, end, line in (((0, 0), (x, y), "-"), ((x, y), (0, 0), "--")):
-            look = style | {"linestyle": line, "connectionstyle": "arc3,rad=0.18"}
-            axes.annotate("", end, start, arrowprops=look)
+            look = {"linestyle": line, "connectionstyle": "arc3,rad=0.18"}
+            gap = dict.fromkeys(["shrinkA", "shrinkB"], 16 + 6 * abs(x))  # boxes are wide
+            axes.annotate("", end, start, arrowprops=style | look | gap)
         axes.text(x, y, f"worker\n{number + 1}", ha="center", va="center", size=9, bbox=box)
         left, after = (x + 3.4, y), circle[(number + 1) % workers]
         to = after[0] + 3.4, after[1]
@@ -218,13 +221,14 @@ with plots.canvas(title, "", "", (7.5, 3.6), alt) as axes:
         axes.text(*left, f"rank\n{number}", ha="center", va="center", size=9, bbox=box)
     axes.text(0, 0, "server:\nweights", ha="center", va="center", size=9, bbox=box, weight="bold")
     axes.text(3.4, 0, "every rank\nhas the weights", ha="center", va="center", size=9)
-    axes.text(1.7, -1.5, "solid: weights      dashed: gradients", ha="center", size=9)
+    axes.text(0, -1.5, "solid: weights, dashed: gradients", ha="center", size=9)
+    axes.text(3.4, -1.5, "gradients, then their sums", ha="center", size=9)
     axes.set(xlim=(-1.5, 4.9), ylim=(-1.6, 1.4), aspect="equal")
     axes.axis("off")
 
 # %% [markdown]
-# What follows is a real parameter server, `scripts/demos/parameter_server.py`, built on `send` and
-# `recv`. Rank 0 is the server. It answers each gradient with the newest weights, so a pull needs no
+# Here is a real parameter server, `scripts/demos/parameter_server.py`, built on `send` and `recv`.
+# Rank 0 is the server. It answers each gradient with the newest weights, so a pull needs no
 # request. Each message has one number more: from the server, whether it wants another gradient;
 # from a worker, its loss. This is all that a worker does:
 
@@ -233,9 +237,9 @@ workshop.show_function("demos/parameter_server.py", "work")
 
 # %% [markdown]
 # To the server the model is one long vector. Its updates are those of SGD with a **momentum** of
-# 0.9: each gradient acts again in later updates, 0.9 times as strong each time, in all
-# 1 / (1 - 0.9) = 10 times. The server notes how many updates it made between a worker's pull and
-# its push: the gradient's **staleness**.
+# 0.9: each gradient acts again in later updates, 0.9 times as strong each time, so that in all it
+# moves the weights 1 / (1 - 0.9) = 10 times as far as without momentum. The server notes how many
+# updates it made between a worker's pull and its push: the gradient's **staleness**.
 
 # %%
 workshop.show_function("demos/parameter_server.py", "Server")
@@ -248,8 +252,9 @@ workshop.show_function("demos/parameter_server.py", "Server")
 workshop.show_function("demos/parameter_server.py", "serve_sync")
 
 # %% [markdown]
-# Train. The table has the first gradients that reached the server: who sent it, its staleness, the
-# loss of its batch, and when the server had read it, in seconds since the start.
+# Train lesson 01's small convolutional network. The table has the first gradients that reached the
+# server: who sent it, its staleness, the loss of its batch, and when the server had read it, in
+# seconds since the start.
 
 # %%
 ranks = workshop.start_ranks(workers + 1)
@@ -280,21 +285,17 @@ def difference(updates):
     return max(float(np.abs(a - b).max()) for a, b in zip(many, single, strict=True))
 
 
-differences = {updates: difference(updates) for updates in (20, steps)}
-shown = {"largest difference in any weight": differences}
-pd.DataFrame(shown).rename_axis("updates").map("{:.0e}".format)
+rounding = difference(20)
+print(f"The largest difference in any weight after 20 updates: {rounding:.0e}.")
 
 # %% [markdown]
-# After 20 updates the difference is rounding: a float32 has 7 digits. Later the runs may diverge,
-# once rounding decides which of two nearly equal values a max-pooling takes, or whether a ReLU is
-# on. So compare weights early, and only the accuracy at the end.
+# That is rounding: a float32 has 7 digits. Over many updates it may grow. So compare weights early,
+# and only the accuracy at the end.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-assert differences[20] < 1e-4, "The sync server does not train what one process trains."
+assert rounding < 1e-4, "The sync server does not train what one process trains."
 assert sync["pushes"]["staleness"].max() == 0, "In sync mode no gradient may be stale."
-workshop.save_results(
-    sync_difference=differences[20], sync_staleness=sync["pushes"]["staleness"].max()
-)
+workshop.save_results(sync_difference=rounding, sync_staleness=sync["pushes"]["staleness"].max())
 
 # %% [markdown]
 # ## Without waiting
@@ -306,8 +307,8 @@ workshop.show_function("demos/parameter_server.py", "serve_async")
 
 # %% [markdown]
 # `receive_gradient()` without a number takes the gradient that arrives first. While a worker
-# computes, the others' gradients change the weights. When its own arrives, it belongs to weights
-# that are no longer there: it is stale.
+# computes, others' gradients change the weights. When its own arrives, it belongs to weights that
+# are no longer there: it is stale.
 
 # %%
 guess = workshop.guess(
@@ -339,25 +340,30 @@ assert abs(mean_staleness - (workers - 1)) < 0.5, "The mean must be close to wor
 workshop.save_results(async_staleness=mean_staleness, most_stale=quick["pushes"]["staleness"].max())
 
 # %% [markdown]
-# The mean is close to the number of *other* workers: between two pushes of one worker, each other
-# worker pushes about once. More workers mean staler gradients.
+# The mean is close to W - 1, the number of *other* workers. Each update falls between one pull and
+# one push of every other worker. So it adds 1 to the staleness of W - 1 gradients, whoever is slow.
+# More workers mean staler gradients.
 #
 # ## One slow worker
 #
 # Why accept stale gradients? Because workers are never equally fast. Make the last worker a
 # **straggler**, which pauses for `slow_ms` in each of its batches. Both modes end after the same
 # number of gradients *in all*.
+#
+# You can calculate it. Let a gradient take t, and the pause p. In a time of t + p sync delivers W
+# gradients, one of each worker. Async delivers 1 + (W - 1) · (t + p) / t: one of the slow worker,
+# and of each other as many as fit.
 
 # %%
 step_ms = 1000 * sync["seconds"] / steps
-print(f"A sync step without a pause: {step_ms:.1f} ms; pause: {slow_ms} ms.")
+print(f"t, taken from a sync step without a pause: {step_ms:.1f} ms; p: {slow_ms} ms.")
 guess = workshop.guess(
     ratio="One worker pauses. The time of sync, divided by that of async:",
     share="What percentage of all gradients does the slow worker push in async mode?",
 )
 
 # %%
-short = min(steps, 50)
+short = min(steps, 40)
 repeated = [
     {mode: train(mode, slow_ms=slow_ms, max_steps=short) for mode in ("sync", "async")}
     for _ in range(3)
@@ -369,8 +375,8 @@ names = {"count": "gradients", "mean": "mean staleness", "max": "highest stalene
 by_worker.rename(columns=names).round(1)
 
 # %% [markdown]
-# Each mode ran three times; the table (of async mode) and the picture are of the run with the
-# middle ratio. "A fast worker" is worker 1.
+# The table (of async mode) and the picture are of the repeat with the middle ratio. "A fast worker"
+# is worker 1.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 progress = {}
@@ -378,36 +384,40 @@ for mode, run in slow.items():
     for who, worker in {"a fast worker": 1, "the slow worker": workers}.items():
         at = run["pushes"].set_index("worker").loc[worker, "seconds"]
         progress[f"{mode}: {who}"] = pd.Series(range(1, len(at) + 1), index=at)
-pace = [run["pushes"].groupby("worker")["seconds"].count() for run in slow.values()]
-each = [count[1] / count[workers] for count in pace]
-title = f"While the slow worker pushes 1 gradient, a fast one pushes {each[0]:.0f} (sync)"
-title += f" or {each[1]:.1f} (async)"
-plots.lines(progress, title, "seconds", "gradients pushed by a worker")
+took = {mode: run["seconds"] for mode, run in slow.items()}
+title = f"{workers * short} gradients with one slow worker: "
+title += ", ".join(f"{mode} {took[mode]:.2f} s" for mode in ("async", "sync"))
+with plots.canvas(title, "seconds", "gradients pushed by a worker", size=(8, 3.6)) as axes:
+    for name, curve in progress.items():
+        mode, who = name.split(": ")
+        look = {"color": plots.COLOURS[mode == "async"], "linestyle": "-:"["slow" in who]}
+        axes.plot(curve.index, curve, label=name, **look)
+        axes.plot(curve.index[-1], curve.iloc[-1], "o", color=look["color"])
+        place = {"textcoords": "offset points", "xytext": (-8, 7) if "fast" in who else (6, -12)}
+        axes.annotate(str(curve.iloc[-1]), (curve.index[-1], curve.iloc[-1]), **place)
+    axes.set(xlim=(0, None), ylim=(0, 1.15 * max(map(len, progress.values()))))
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
 
 # %%
 speed_up = float(np.median(ratios))
 share = by_worker.loc[workers, "count"] / by_worker["count"].sum()
 guess.compare(ratio=round(speed_up, 1), share=round(100 * share))
-print(f"The speed-up of async was {min(ratios):.1f} to {max(ratios):.1f} in {len(ratios)} repeats.")
-slow_step_ms = step_ms + slow_ms
+print(f"In {len(ratios)} repeats the ratio was {min(ratios):.1f} to {max(ratios):.1f}:")
+print(f"{workers + 1} processes share this machine's cores, and not equally each time.")
 
 
-def calculated(fast_ms):
-    """(ratio, slow worker's share), if a fast worker delivers a gradient every fast_ms."""
-    per_ms = (workers - 1) / fast_ms + 1 / slow_step_ms  # gradients of all workers
-    return slow_step_ms / workers * per_ms, 1 / slow_step_ms / per_ms
+def calculated(t_ms):
+    """(ratio, slow worker's share), if a fast worker delivers a gradient every t_ms."""
+    delivered = 1 + (workers - 1) * (t_ms + slow_ms) / t_ms
+    return delivered / workers, 1 / delivered
 
 
 pushes_by_worker = slow["async"]["pushes"].groupby("worker")
 fast = [pushes for number, pushes in pushes_by_worker if number < workers]
-batch_ms = np.mean([1000 * np.diff(pushes["seconds"]).mean() for pushes in fast])
-for name, fast_ms in {"in sync mode": step_ms, "measured in async mode": batch_ms}.items():
-    ratio, part = calculated(fast_ms)
-    print(f"A fast worker's batch {name}, {fast_ms:.1f} ms: calculated {ratio:.1f} and {part:.0%}.")
-waits_less = "In async mode it is shorter: the worker doesn't wait for the other fast ones either."
-updates = "In async mode it is longer: the server updates the weights after every gradient."
-if abs(batch_ms / step_ms - 1) > 0.15:
-    print(waits_less if batch_ms < step_ms else updates)
+fast_ms = np.mean([1000 * np.diff(pushes["seconds"]).mean() for pushes in fast])
+print("Calculated: {:.1f} and {:.0%}.".format(*calculated(step_ms)))
+check = "With the fast workers' t in async mode, {:.1f} ms: {:.1f} and {:.0%}."
+print(check.format(fast_ms, *calculated(fast_ms)))
 overall = (by_worker["mean"] * by_worker["count"]).sum() / by_worker["count"].sum()
 print(f"The mean staleness of all gradients: {overall:.1f}, with {workers - 1} other workers.")
 
@@ -419,11 +429,8 @@ workshop.save_results(slow_share=share, speed_up=speed_up, stale_by_worker=stale
 
 # %% [markdown]
 # In sync mode everybody goes at the pace of the slowest. In async mode the others don't wait, and
-# the price is in the table: the slow worker pushes the fewest gradients, and the stalest. Yet at
-# any speeds the mean of all stays near W - 1: every other worker misses each push once.
-#
-# The calculation: in sync mode each worker delivers a gradient in the step time plus the pause. In
-# async mode only the slow one does; a fast worker delivers one in each batch time.
+# the price is in the table: the slow worker pushes the fewest gradients, and the stalest. The mean
+# of all stays near W - 1.
 #
 # <details><summary>More ways between sync and async</summary>
 #
@@ -442,15 +449,21 @@ workshop.save_results(slow_share=share, speed_up=speed_up, stale_by_worker=stale
 #
 # ## What staleness does to learning
 #
-# Train at two learning rates, sync and async, with the same number of examples. Where sync makes
-# one update, async makes one for each worker; so the script divides async's rate by the number of
-# workers. Async then differs in *two* things: updates are smaller, and gradients are stale. So the
-# higher rate has two more rows. In one of them one worker makes the same small updates alone:
-# nothing is stale. The other is async without momentum, at ten times the rate: in all each gradient
-# moves the weights as far, but at once.
+# Train with equally many examples at two learning rates, sync and async; at the higher rate also
+# with nothing stale (a single worker makes the same updates), and with momentum 0. Without momentum
+# the rate is ten times as high: a gradient moves the weights as far, but at once. With 4 workers, a
+# rate η and a global batch of 64:
+#
+# | run | updates | rate of each | batch of each | momentum | stale |
+# |---|---|---|---|---|---|
+# | sync | `steps` | η | 64 | 0.9 | no |
+# | async | 4 · `steps` | η / 4 | 16 | 0.9 | yes |
+# | small updates, not stale | 4 · `steps` | η / 4 | 16 | 0.9 | no |
+# | async, momentum 0 | 4 · `steps` | 10 η / 4 | 16 | 0 | yes |
+# | momentum 0, not stale | 4 · `steps` | 10 η / 4 | 16 | 0 | no |
 
 # %%
-fewer, as_many = "fewer, with every seed", "about as many"
+fewer, as_many = "fewer by more than 5 points, with every seed", "about as many"
 guess = workshop.guess(
     stale=(
         f"At the rate {learning_rates[-1]}, async gets how many images right, compared with sync?",
@@ -474,9 +487,10 @@ for rate in learning_rates:
         runs["sync", rate, seed] = train("sync", **options)
         runs["async", rate, seed] = train("async", **options)
         if rate == high:
-            runs["small updates, not stale", rate, seed] = one_worker(**options)
             at_once = {"learning_rate": 10 * rate, "momentum": 0, "seed": seed}
-            runs["async, momentum 0, rate x 10", rate, seed] = train("async", **at_once)
+            runs["small updates, not stale", rate, seed] = one_worker(**options)
+            runs["async, momentum 0", rate, seed] = train("async", **at_once)
+            runs["momentum 0, not stale", rate, seed] = one_worker(**at_once)
 percent = pd.Series({key: 100 * run["accuracy"] for key, run in runs.items()})
 percent.index.names = ["accuracy %", "learning rate", "seed"]
 percent.unstack([1, 2], sort=False).round(1).astype(object).fillna("")
@@ -489,20 +503,34 @@ at_high = {  # the loss of one batch jumps: draw the mean of the last few
 }
 label = "gradients that reached the server"
 ends = {way: loss.iloc[-1] for way, loss in at_high.items()}
-title = f"Rate {high}, seed 0: final loss sync {ends['sync']:.2f}, async {ends['async']:.2f}, "
-title += f"not stale {ends['small updates, not stale']:.2f}"
+fresh = ends["small updates, not stale"]
+worse = "Stale gradients spoil the training" if ends["async"] > 3 * fresh else "Stale gradients"
+title = f"{worse} at rate {high}: final loss {ends['async']:.2f},\n"
+title += f"against {fresh:.2f} with the same updates not stale (seed 0)"
 plots.lines(at_high, title, label, f"loss, mean of {4 * workers} batches", top=3)
 
 # %%
 accuracy = (percent / 100).groupby(level=[0, 1], sort=False).median().unstack(sort=False)
 by_way = percent.xs(high, level=1).unstack(sort=False)
-below = (by_way.loc["async"] < by_way.loc["sync"]).all()
-guess.compare(stale=fewer if below else as_many)
-gained = by_way.loc["async, momentum 0, rate x 10"] - by_way.loc["async"]
-verdict = "helps with every seed" if gained.min() > 10 else "is no sure remedy"  # points
-print(
-    f"At {high} leaving out momentum {verdict}: {gained.min():+.0f} to {gained.max():+.0f} points."
-)
+lost = by_way.loc["sync"] - by_way  # points, a column for each seed
+guess.compare(stale=fewer if lost.loc["async"].min() > 5 else as_many)
+gained = by_way.loc["async, momentum 0"] - by_way.loc["async"]
+missing, control = lost.loc["async, momentum 0"], lost.loc["momentum 0, not stale"]
+
+
+def between(points):
+    """The lowest and the highest of the seeds, in points."""
+    return f"{round(points.min()):+d} to {round(points.max()):+d} points"
+
+
+outcome = "is no sure remedy"
+if gained.min() > 5:
+    outcome = f"helps with every seed, {'and is' if missing.max() < 5 else 'but is not'} enough"
+print(f"At {high} momentum 0 {outcome}:")
+print(f"{between(gained)} against async, {between(-missing)} against sync.")
+print(f"The same updates, not stale: {between(-control)} against sync.")
+low = percent.xs(learning_rates[0], level=1).unstack(sort=False)
+print(f"At {learning_rates[0]} async: {between(low.loc['async'] - low.loc['sync'])} against sync.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert accuracy.loc["sync"].max() >= expected_accuracy, "Sync must learn at one of the rates."
@@ -510,16 +538,15 @@ assert accuracy.loc["async", high] < accuracy.loc["sync", high], "Raise the high
 workshop.save_results(accuracy_by_way=accuracy[high].to_dict())
 
 # %% [markdown]
-# Compare "async" with "small updates, not stale": equally many updates, the same rate and batch.
-# What differs is the staleness. An update with a stale gradient goes downhill from where the
-# weights *were*. After large steps they are far from there, and it may lead uphill. So lower the
-# rate when you don't wait. Momentum applies each gradient again, when it is staler still; the last
-# line says whether leaving it out was enough here.
+# Compare "async" with "small updates, not stale": only the staleness differs. An update with a
+# stale gradient goes downhill from where the weights *were*. After large steps they are far from
+# there, and it may lead uphill. So lower the rate when you don't wait. Momentum applies each
+# gradient again, when it is staler still.
 #
 # ## Bytes at the server
 #
-# Did the server really pass what the formula says? "computed" is 2 P W, P in bytes; "ring" is
-# 4 P (W - 1) / W, for one rank of a ring of W. Both add both directions.
+# Did the server really pass what the formula says? "computed" is 2 P W; "ring" is 4 P (W - 1) / W,
+# for one rank. Both add both directions.
 
 # %% tags=["deterministic"]
 p_bytes = sum(weight.nbytes for weight in sync["weights"])
@@ -541,22 +568,35 @@ assert (table["measured"] / table["computed"] - 1).abs().max() < 0.1, "Measured 
 workshop.save_results(kb_at_server=table["measured"], computed_kb=table["computed"])
 
 # %% [markdown]
-# The measured bytes are slightly above: at the end each worker gets the weights once more, and each
-# message carries one number more.
+# Slightly more was measured: at the end each worker gets the weights once more, and each message
+# carries one number more.
 #
-# When is a server the bottleneck? Take P = 100 MB (25 million weights), 8 workers, and B = 10
-# Gbit/s each way: P / B = 0.08 s (all this is computed). In a sync step 800 MB go out and as much
-# comes in: about 1.28 s if all workers get their weights at the same time, **however fast they
-# compute**. In async mode both directions work at once, each for 0.08 s a gradient. If a batch
-# takes 0.3 s, a worker's cycle is 0.3 + 2 · 0.08 = 0.46 s; so from 0.46 / 0.08 = about 6 workers on
-# the link is full. A rank of a ring sends 175 MB: 0.14 s. The remedy is **several servers**, each
-# with a part of the weights; but then each worker talks to each server (exercise 2).
+# When is a server the bottleneck? Take P = 100 MB (25 million weights), 8 workers, and links of 10
+# Gbit/s each way, which carry P in 0.08 s, and 8 P in 0.64 s:
+#
+# | | the server's link, or a rank's, needs (computed) |
+# |---|---|
+# | sync, a step | 0.64 s for the weights, 0.64 s for the gradients: 1.28 s besides computing |
+# | ring of 8, a step | 2 · 7/8 · 0.08 = 0.14 s, 9 times less |
+# | async, a gradient | 0.08 s in each direction, both at once |
+
+# %%
+guess = workshop.guess(full="A batch takes 0.3 s. How many async workers fill the server's link?")
+
+# %%
+cycle = 0.08 + 0.3 + 0.08  # of a worker: pull, compute, push
+guess.compare("computed", full=int(np.ceil(cycle / 0.08)))
+
+# %% [markdown]
+# In a worker's cycle of 0.46 s the link carries 0.46 / 0.08 = 5.75 gradients. The remedy is
+# **several servers**, each with a part of the weights; but then each worker talks to each server
+# (exercise 2).
 #
 # ## The same in TensorFlow, as a job
 #
-# TensorFlow has parameter servers built in, `tf.distribute.ParameterServerStrategy`. Each process
-# of a job has a role. A **worker** computes gradients, a **ps** holds a part of the weights, and
-# the **chief** (SageMaker: `master`) gives work to the workers, evaluates and saves. An environment
+# TensorFlow's is `tf.distribute.ParameterServerStrategy`. Each process of a job has a role. A
+# **worker** computes gradients, a **ps** holds a part of the weights, and
+# the **chief** (SageMaker: `master`) hands out work, evaluates and saves. An environment
 # variable, **TF_CONFIG**, has the addresses of each role and this process's own task. SageMaker
 # sets it when you pass `parameter_server`:
 
@@ -594,9 +634,9 @@ guess = workshop.guess(
 workshop.cost("ml.c5.xlarge", instance_count=instance_count, seconds=300, max_run=max_run)
 
 # %% [markdown]
-# How can you tell that the workers train *one* model? Give each only some of the ten digits:
-# `"shard-by": "class"`. With two workers, one sees the even digits and the other the odd ones. If
-# the model then knows all digits, it learned from both.
+# Do the workers train *one* model? Give each only some of the digits: `"shard-by": "class"`. One of
+# two workers then sees the even digits, the other the odd ones. If the model knows all, it learned
+# from both.
 
 # %%
 from sagemaker.tensorflow import TensorFlow
@@ -627,8 +667,9 @@ columns = ["epoch", "train_loss", "test_accuracy", "mean_staleness", "step_secon
 result.table("epoch")[columns].iloc[[0, 1, -1]]
 
 # %% [markdown]
-# With two workers our server's mean staleness would be close to 1. Here a worker reads the weights
-# only when the chief has given it work, so what others update while it waits doesn't count.
+# Our server's mean staleness would be close to 1 with two workers. Here the definition differs: a
+# worker reads the weights only once the chief has given it work, so updates while it waits for work
+# don't count. That is probably why the mean is lower.
 #
 # Now the TF_CONFIG of each host, from the log:
 
@@ -657,7 +698,7 @@ with plots.canvas(title, "", size=(8, 2.4), alt=alt) as axes:
         text = (
             "script: worker\ncomputes gradients"
             if task == "worker"
-            else f"script: {task}\ngives work"
+            else f"script: {task}\nhands out work"
         )
         axes.text(
             at + 0.5, 0.58, text, ha="center", va="center", bbox=inside | {"facecolor": colour}
@@ -671,13 +712,9 @@ with plots.canvas(title, "", size=(8, 2.4), alt=alt) as axes:
     axes.axis("off")
 
 # %% [markdown]
-# `master` is TensorFlow 1's name, and the script renames it. *Every* host is in the list `ps`. A
-# script asks TensorFlow for its own task so:
-#
-#     cluster = tf.distribute.cluster_resolver.TFConfigClusterResolver()  # reads TF_CONFIG
-#     cluster.cluster_spec().as_dict(), cluster.task_type, cluster.task_id
-#
-# Who really did what, from the log:
+# `master` is TensorFlow 1's name, and the script renames it. *Every* host is in the list `ps`. The
+# object of line (1) has a process's own task: `cluster.task_type` and `cluster.task_id`. Who really
+# did what, from the log:
 
 # %%
 shards = result.table("shard").set_index("host")
@@ -688,8 +725,8 @@ roles["digits it sees"] = shards["classes"].reindex(roles.index, fill_value="non
 roles
 
 # %% [markdown]
-# So each instance runs a server *and* the script, and the two share its cores. What a `master` does
-# is up to the script. Here it only coordinates, so N instances train with N − 1 workers.
+# So each instance runs a server *and* the script, and the two share its cores. This script's
+# `master` only coordinates, so N instances train with N − 1 workers.
 #
 # TensorFlow gives whole variables to the servers in turn, whatever their size (see the bytes
 # below). They stay in the CPU's memory, also on an instance with GPUs: SageMaker starts the server
@@ -714,8 +751,8 @@ workshop.save_results(variables_by_ps=variables["ps"].value_counts().to_dict())
 # %% [markdown]
 # <details><summary>Coming from another tutorial?</summary>
 #
-# The form `{'parameter_server': {enabled = True}}`, which some pages show, is a SyntaxError. In a
-# TF_CONFIG without a chief worker 0 takes its part and saves; an **evaluator** is optional.
+# The form `{'parameter_server': {enabled = True}}`, which some pages show, is a SyntaxError. If
+# TF_CONFIG has no chief, worker 0 does its work and saves. An **evaluator** is optional.
 #
 # </details>
 #
@@ -727,11 +764,13 @@ workshop.save_results(variables_by_ps=variables["ps"].value_counts().to_dict())
 workshop.show_function("demos/train_tf_ps_broken.py", "main")
 
 # %% [markdown]
-# It also trains on the first host. So of two instances one sees the even digits, the other the odd
-# ones.
+# This script trains on the first host, too. So of two instances one sees the even digits, the other
+# the odd ones.
 
 # %%
+no_strategy = "model.fit has no strategy"
 guess = workshop.guess(
+    fault=("Where is the fault?", ["the first host trains", no_strategy, "the digits are divided"]),
     status=("How will the broken job end?", ["Completed", "Failed"]),
     known="How many of the ten digits will the first host's model know?",
 )
@@ -748,11 +787,10 @@ broken = workshop.follow(broken_estimator)
 
 # %% [markdown]
 # The status is `Completed`, the loss is small, and a model is in S3. Yet the processes exchanged
-# nothing: a plain `model.fit` with no strategy never contacts the servers that SageMaker starts
-# beside it. A well-known example does just that ([the
-# issue](https://github.com/aws-samples/amazon-sagemaker-script-mode/issues/10)). Only the test
-# accuracy doesn't fit, and it doesn't tell you the cause. Now look at the accuracy on each digit,
-# on the same test images, of the broken job's two models and of the one of the job "servers".
+# nothing: `model.fit` without a strategy never contacts the servers beside it. A well-known example
+# does just that ([the issue](https://github.com/aws-samples/amazon-sagemaker-script-mode/issues/10)).
+# Only the test accuracy doesn't fit, and it doesn't tell you the cause. Now look at the accuracy on
+# each digit, of the broken job's two models and of the one that the job "servers" trained.
 
 
 # %%
@@ -778,7 +816,7 @@ shown.columns.name = "accuracy %"
 # Known: more than a quarter is right. A model that guesses gets a tenth.
 known = (digits_known > 0.25).sum(axis=1)
 good, alone = result.metrics["test_accuracy"], broken.table("epoch")["test_accuracy"]
-guess.compare(status=broken.status, known=int(known.iloc[0]))
+guess.compare(fault=no_strategy, status=broken.status, known=int(known.iloc[0]))
 print(f"Digits that each model knows. {'; '.join(f'{n}: {k}' for n, k in known.items())}.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -797,10 +835,9 @@ workshop.save_results(broken_weights=broken.table("weights")["weights_sha256"].n
 # %% [markdown]
 # Ask of every distributed job: *what does it show that one process alone could not?*
 #
-# **When to use a parameter server?** The next lessons use all-reduce: no bottleneck in the middle,
-# no stale gradients. Servers suit two other cases: a model of which each batch touches only a few
-# weights, such as a table with a row for each product or word (an **embedding**); and workers that
-# come and go.
+# **When to use a parameter server?** The next lessons use all-reduce: no bottleneck, no stale
+# gradients. Servers suit a model of which each batch touches only a few weights, such as a table
+# with a row for each product or word (an **embedding**); and workers that come and go.
 #
 # ## Exercises
 #
@@ -822,15 +859,15 @@ workshop.quiz("03")
 #   the workers, and on a limited link so do its seconds. A ring's stay below 2 P each way, however
 #   many ranks.
 # - Sync waits for the slowest. Async applies each gradient as it arrives; it doesn't average. The
-#   mean staleness is about the number of other workers, and at a high rate it spoils the training.
+#   mean staleness is about the number of other workers; at a high rate it can spoil the training.
 # - On SageMaker every host runs a parameter server; who trains is up to the script.
 # - `Completed` and a falling loss prove nothing. A model that knows what no single worker saw is
 #   proof.
 #
 # ## Clean up
 #
-# The ranks have ended. On AWS all instances were given back when their jobs ended. Models and logs
-# stay in S3 and in CloudWatch Logs until you delete them.
+# The ranks and the jobs have ended. Models and logs stay in S3 and in CloudWatch Logs until you
+# delete them.
 #
 # ## Next
 #

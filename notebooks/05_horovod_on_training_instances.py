@@ -26,7 +26,7 @@
 # **Before:** [lesson 00](00_setup.ipynb): job, channel, phase.
 # [Lesson 04](04_horovod_on_the_notebook.ipynb): rank, local_rank, share of the ceiling.
 #
-# **Time:** 40 minutes, and 30 for the exercises. On AWS add half an hour, most of it spent waiting
+# **Time:** 45 minutes, and 30 for the exercises. On AWS add half an hour, most of it spent waiting
 # for instances.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
@@ -34,7 +34,7 @@
 # tools' source.
 #
 # **Cost on AWS:** about 0.22 USD: seven jobs, thirteen `ml.c5.xlarge` in all, 5 minutes each
-# (us-east-1, price list of 2026-09-27). At most 0.75 USD for instances, even if every job hangs.
+# (us-east-1, price list of 2026-09-27). At most 0.76 USD for instances, even if every job hangs.
 # The lesson computes both before it starts anything. Locally the lesson is free.
 
 # %% [markdown]
@@ -44,7 +44,9 @@
 # - `processes_per_host`: how many processes run on each of them.
 # - `dataset`: what is trained on, `"digits"`, or `"mnist"`, which is downloaded once.
 # - `epochs`, `global_batch_size`, `learning_rate`: of the trainings.
-# - `measured_batch`, `steps`, `rounds`: images in a step where speed is measured, and how often.
+# - `measured_batch`: images in a step where speed is measured.
+# - `steps`: how many steps a measurement takes.
+# - `rounds`: how many measurements there are of each kind.
 # - `short_batches`: smaller batches, for the section on the length of a step.
 # - `max_run`: the number of seconds after which SageMaker stops a job.
 # - `subnets`, `security_group_ids`: on AWS, the network for the jobs in a VPC (virtual private
@@ -62,8 +64,8 @@ epochs = 12
 global_batch_size = 256
 learning_rate = 0.05
 measured_batch = 512
-short_batches = [16, 64]
-steps = 4
+short_batches = [16, 40, 64]
+steps = 3
 rounds = 5
 max_run = 900
 subnets = []
@@ -73,6 +75,8 @@ expected_accuracy = 0.8
 # %%
 import os
 import random
+import tempfile
+from pathlib import Path
 
 import pandas as pd
 
@@ -88,10 +92,10 @@ from workshop.measure.scaling import Scaling, table
 session = workshop.session(target=target, seat=seat)
 large = "digits-28" if dataset == "digits" else dataset  # 28 x 28 pixels: a step worth dividing
 channels, large_channels = session.upload(dataset), session.upload(large)
-choice = horovod_script("train_tf_horovod.py", session)
-here = horovod_script("train_tf_horovod.py")
-print(choice.explanation)
-made = target == "local" and vpc.network_from_stack(session) is None
+job_script = horovod_script("train_tf_horovod.py", session)
+local_script = horovod_script("train_tf_horovod.py")
+print(job_script.explanation)
+made_network = target == "local" and vpc.network_from_stack(session) is None
 try:
     network = vpc.network(session, subnets, security_group_ids)
 except vpc.NoNetwork as missing:  # on AWS; lesson 06 creates one
@@ -117,10 +121,9 @@ except vpc.NoNetwork as missing:  # on AWS; lesson 06 creates one
 # ## Ask for the jobs
 #
 # What is new in the estimator since lesson 00: `instance_count`, `distribution`, `max_run` and the
-# script's folder. With `mpi`, SageMaker doesn't start the script on each instance by itself.
-# Instead the first instance runs `mpirun`, which starts all ranks and tells them about each other.
-# `custom_mpi_options` is appended to that command: `-x NAME=VALUE` sets an environment variable on
-# every rank. The one printed below makes a waiting rank give up its core.
+# script's folder. With `mpi` the first instance runs `mpirun`, which starts all ranks and tells
+# them about each other. `custom_mpi_options` is appended to that command: `-x NAME=VALUE` sets an
+# environment variable on every rank. The one printed below makes a waiting rank give up its core.
 
 
 # %%
@@ -131,7 +134,7 @@ def estimator(instances: int, processes: int, script: str, hyperparameters: dict
     """Describe a Horovod job on instances x processes. It doesn't start anything yet."""
     source = DEMOS if (DEMOS / script).is_file() else TRAIN
     mpi = {"enabled": True, "processes_per_host": processes}
-    mpi["custom_mpi_options"] = choice.mpi_options
+    mpi["custom_mpi_options"] = job_script.mpi_options
     settings = {
         "entry_point": script,
         "framework_version": "2.12.0",
@@ -145,7 +148,7 @@ def estimator(instances: int, processes: int, script: str, hyperparameters: dict
     return TensorFlow(**session.job_settings("horovod", source_dir=source) | settings | other)
 
 
-print("custom_mpi_options:", choice.mpi_options)
+print("custom_mpi_options:", job_script.mpi_options)
 
 # %% [markdown]
 # <details><summary>What other texts say, and which versions</summary>
@@ -168,10 +171,10 @@ print("custom_mpi_options:", choice.mpi_options)
 #
 # ## The cost, before it runs
 #
-# First five jobs that measure (two of them are identical: their difference is noise), then two that
-# train. The 300 seconds for each are an estimate for AWS, where a job of this size mostly
-# starts and stops. *USD at most* is a guarantee: it counts `max_run`, after which SageMaker stops a
-# job that hangs, and the 120 seconds that stopping may take.
+# First five jobs that measure (two are identical: their difference is noise), then two that train.
+# The 300 seconds for each are an estimate for AWS, where a job of this size mostly starts and
+# stops. *USD at most* is an upper bound: `max_run`, after which SageMaker stops a job that hangs,
+# and the 120 seconds that stopping may take.
 
 # %%
 n, m = instance_count, processes_per_host
@@ -191,7 +194,7 @@ costs = workshop.cost_table(
 costs[["instance_count", "USD", "USD at most"]]
 
 # %%
-total, most = costs["USD"].sum(), costs["USD at most"].sum()
+total, most = costs["USD"].sum(), workshop.up_to_cents(costs["USD at most"].sum())
 print(
     f"All {len(costs)} jobs: about {total:.2f} USD on AWS, at most {most:.2f} USD. Locally: free."
 )
@@ -201,14 +204,15 @@ assert n > 1 and m > 1, "Choose 2 or more for instance_count and processes_per_h
 workshop.save_results(usd=total, usd_at_most=most)
 
 # %% [markdown]
-# ## The result: one script, four places
+# ## The result first: one script, four places
 #
 # Each job runs lesson 04's measurement: one process alone, ranks that exchange nothing, and ranks
 # that average their gradients. Every speed-up is a ratio within a round of one job. The jobs run
-# one after the other, in random order. Locally a VPC only adds a field, `VpcConfig`, to the
-# request. No packet takes another way, so no difference can show.
+# in random order. Locally a VPC only adds a field, `VpcConfig`, to the request; no packet takes
+# another way.
 #
-# **Predict.** Two ranks here, on one instance, or on two. And `n x m` has twice as many ranks.
+# **Predict** two speed-ups over one process: of two ranks on two instances, and of four ranks
+# (locally: on this machine's cores).
 
 # %%
 cores = f"this machine's {os.cpu_count()} cores" if target == "local" else f"{n} {instance_type}"
@@ -219,7 +223,7 @@ guess = workshop.guess(
 
 # %%
 measure = {"global-batch-size": measured_batch, "steps": steps, "rounds": rounds}
-measure["library"] = choice.library
+measure["library"] = job_script.library
 in_random_order = random.sample(list(layouts), len(layouts))
 jobs = {
     name: estimator(
@@ -238,27 +242,31 @@ done = workshop.run_jobs(jobs, large_channels)
 
 
 # %%
-def measure_here(folder: str, batch: int, steps: int) -> Scaling:
-    """Measure n ranks on this machine, without a job."""
-    flags = measure | {"global-batch-size": batch, "steps": steps, "library": here.library}
+def measure_here(folder: str, batches: list[int], steps: int) -> dict[int, Scaling]:
+    """Measure n ranks on this machine, without a job, with each of these global batches."""
+    flags = {"global-batch-sizes": ",".join(map(str, batches)), "steps": steps}
+    flags |= {"rounds": rounds, "library": local_script.library}
     words = [f"--{name}={value}" for name, value in flags.items()]
     words += ["--training", workshop.DATA / folder / "training"]
     program = DEMOS / "measure_scaling.py"
-    return Scaling.from_records(mpirun(n, program, *words, show=False, **here.environment).events)
+    run = mpirun(n, program, *words, show=False, **local_script.environment)
+    return Scaling.by_batch(run.events)
 
 
-scalings = {f"mpirun here, 1 x {n}": measure_here(large, measured_batch, steps)}
+measured_here = measure_here(large, [measured_batch], steps)
+scalings = {f"mpirun here, 1 x {n}": measured_here[measured_batch]}
 scalings |= {name: Scaling.from_records(done[name].events) for name in layouts}
 table(scalings)
 
 # %% [markdown]
 # *Compute* is the mean of the ranks, *wait* is for the slowest of them, *exposed communication* is
-# what a step takes beyond both. The *ceiling* is the speed-up of ranks that exchange nothing (above
-# 2 where the single process happened to be slow), *r* is exchange / compute, and the *noise* is a
-# step measured twice.
+# what a step takes beyond both, never below 0. The *ceiling* is the speed-up of ranks that exchange
+# nothing (above 2 where a smaller batch also fits the caches better, or the single process was
+# slow), *r* is exchange / compute, and the *noise* is a step measured twice.
 #
-# Rounds of different jobs aren't pairs. So two jobs differ only where their medians differ by more
-# than any two rounds of the two identical jobs.
+# Rounds of different jobs aren't pairs. So we say that two jobs differ only where their medians
+# differ by more than any two rounds of the two identical jobs. That is strict: it compares medians
+# with extremes of single rounds, and misses small differences.
 
 # %%
 speed_ups = pd.DataFrame(
@@ -282,8 +290,14 @@ pairs = {f"mpirun here, 1 x {n}": f"1 x {n}", first: f"1 x {n}", both: f"1 x {n}
 verdicts = {name: compared(name, other) for name, other in pairs.items()}
 for name, verdict in verdicts.items():
     print(f"{name}, compared with {pairs[name]}: {verdict}")
+
+# %% jupyter={"source_hidden": true}
 print(f"The rounds of the two identical jobs lie between {twice.min():.2g} and {twice.max():.2g}.")
 print(f"So a difference below {noise[1] - 1:.0%} can't show.")
+if target == "local":
+    apart = max(middle[both], middle[in_vpc]) / min(middle[both], middle[in_vpc]) - 1
+    print(f"Locally {both} and {in_vpc} are a second pair of identical jobs:", end=" ")
+    print(f"their medians differ by {apart:.0%}.")
 exposed = [scalings[name].parts["exposed communication"] for name in (first, again)]
 if max(exposed) > 1.5 * min(exposed):
     print(f"Their exposed communication is {exposed[0]:.1f} and {exposed[1]:.1f} ms:", end=" ")
@@ -298,17 +312,17 @@ ms = {"one process": 1000 * alone}
 ms |= {name: 1000 * scaling.rounds["step"] for name, scaling in scalings.items()}
 ups = [middle[name] for name in scalings if scalings[name].world_size == n]
 low, high = (f"{edge:.2g}" for edge in (min(ups), max(ups)))
-title = f"{n} ranks: {low} to {high} times one process" if low < high else f"{n} ranks: {low} times"
+speed = f"{low} to {high}" if low < high else low
+title = f"{n} ranks are {speed} times as fast as one process"
 if set(verdicts.values()) == {"no difference shown"}:
-    title += ", wherever they run"
+    title += f";\nno place differs by more than {noise[1] - 1:.0%}"
 spread = interleaved.summary(pd.DataFrame(ms))
 plots.stacked_bars(pd.DataFrame(bars).T, title, spread=spread)
 guess.compare(two=middle[first], all_ranks=middle[both])
 
 # %% [markdown]
-# Where there are more ranks than cores, each gets part of one, and the added ranks can't gain. On
-# AWS each instance brings its own cores, and the question becomes how fast the network between them
-# is (lesson 06).
+# Where there are more ranks than cores, the added ranks can't gain. On AWS each instance brings its
+# own cores, and the question becomes how fast the network between them is (lesson 06).
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 for name, scaling in scalings.items():
@@ -324,43 +338,55 @@ workshop.save_results(
 # %% [markdown]
 # ## The length of a step decides
 #
-# The exchange takes as long for a short step as for a long one. So divide fewer images, with
-# `mpirun` here: with how many does a second rank still pay?
+# The exchange moves the same bytes in a short step as in a long one. So divide fewer images, with
+# `mpirun` here.
+#
+# **Predict.** Dividing by two saves half of one process's step and adds an overhead, the exchange
+# (its time alone is in the table above) and what else dividing costs.
 
 # %%
 guess = workshop.guess(
-    crossing="Below how many ms of one process's step do two ranks become slower than one?",
+    limit="Below how many ms of one process's step are two ranks slower than one process?",
 )
 
 # %%
-by_batch = {batch: measure_here(large, batch, 8 * steps) for batch in short_batches}
+by_batch = measure_here(large, short_batches, 8 * steps)
 by_batch[measured_batch] = scalings[f"mpirun here, 1 x {n}"]
+milliseconds = {batch: 1000 * scaling.rounds for batch, scaling in by_batch.items()}
+overheads = {batch: (ms["step"] - ms["alone"] / n).median() for batch, ms in milliseconds.items()}
 lengths = pd.DataFrame(
     {
-        "one process, ms": [1000 * s.rounds["alone"].median() for s in by_batch.values()],
-        "speed-up": [s.speed_up.median for s in by_batch.values()],
-        "lowest": [s.speed_up.low for s in by_batch.values()],
-        "highest": [s.speed_up.high for s in by_batch.values()],
-        "ceiling": [s.ceiling.median for s in by_batch.values()],
+        "one process, ms": [ms["alone"].median() for ms in milliseconds.values()],
+        "speed-up": [scaling.speed_up.median for scaling in by_batch.values()],
+        "lowest": [scaling.speed_up.low for scaling in by_batch.values()],
+        "highest": [scaling.speed_up.high for scaling in by_batch.values()],
+        "ceiling": [scaling.ceiling.median for scaling in by_batch.values()],
+        "exposed communication, ms": [ms["exposed"].median() for ms in milliseconds.values()],
+        "exchange alone, ms": [ms["exchange"].median() for ms in milliseconds.values()],
+        "limit, ms": [overhead * n / (n - 1) for overhead in overheads.values()],
     },
     index=pd.Index(by_batch, name="images"),
 )
-batch, shortest = next(iter(by_batch.items()))
-fastest = 1000 * shortest.rounds[["alone", "step"]].min()
-overhead = fastest["step"] - fastest["alone"] / n
-crossing = overhead * n / (n - 1)
-guess.compare("computed", crossing=crossing)
-part = "half" if n == 2 else f"{n - 1}/{n}"
-print(f"{n} ranks lose where the overhead exceeds {part} of one process's step. We compute the")
-print(f"overhead from the fastest rounds of the {batch}-image step: {overhead:.1f} ms,", end=" ")
-print(f"so the limit is {crossing:.1f} ms.")
+limits = lengths["limit, ms"].loc[short_batches]
+nearest = (limits / lengths["one process, ms"] - 1).abs().idxmin()
+guess.compare("computed", limit=limits[nearest])
+lengths.drop(columns=["lowest", "highest"]).round(2)
+
+# %% jupyter={"source_hidden": true}
+at, ups = lengths["one process, ms"], lengths["speed-up"]
+low, high = limits.min(), limits.max()
+edges = " to ".join(dict.fromkeys(f"{edge:.2g}" for edge in (low, high)))
+exposed = lengths["exposed communication, ms"]
+alone_ms = lengths["exchange alone, ms"]
+print(f"The exchange alone takes {alone_ms.min():.1f} to {alone_ms.max():.1f} ms;", end=" ")
+print(f"what it adds to a step, {exposed.min():.1f} to {exposed.max():.1f} ms.")
+print(f"Limit: {n / (n - 1):.2g} times the overhead, which is a step less 1/{n} of one process's.")
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-at, ups = lengths["one process, ms"], lengths["speed-up"]
-title = f"{n} ranks pay off only above {crossing:.2g} ms per step (computed)"
-if not ((ups > 1) == (at > crossing)).all():  # a busy machine
-    title = f"{n} ranks: from {ups.min():.2g} to {ups.max():.2g} times one process"
-    print("The computed limit isn't what was measured: see the picture.")
+title = f"{n} ranks pay off only above {edges} ms of one process's step (computed)"
+if not ((ups > 1)[at > high].all() and (ups < 1)[at < low].all()):  # a busy machine
+    title = f"{n} ranks: from {ups.min():.2g} to {ups.max():.2g} times as fast as one process"
+    print("The computed limits aren't what was measured: see the picture.")
 x = "a step of one process, ms"
 points = [
     f"{row['one process, ms']:.3g} ms: {row['speed-up']:.2g} times, ceiling {row['ceiling']:.2g}"
@@ -374,20 +400,21 @@ with plots.canvas(title, x, "times as fast as one process", size=(7.5, 3.4), alt
     ceiling = f"ceiling: {n} processes, nothing exchanged"
     axes.plot(at, lengths["ceiling"], "--s", color=plots.COLOURS[1], label=ceiling)
     axes.axhline(1, color="0.5", linestyle=":", label="as fast as one process")
-    axes.axvline(crossing, color="black", linewidth=1, label=f"{crossing:.2g} ms (computed)")
+    label = f"limit: {edges} ms (computed)"
+    axes.axvspan(low, high, color="0.5", alpha=0.3, linewidth=1, label=label)
     axes.set_xscale("log")
-    axes.set_xticks(at, [f"{ms:.2g}" for ms in at])
+    axes.set_xticks(at, [f"{ms:.0f}" if ms >= 10 else f"{ms:.2g}" for ms in at])
     axes.minorticks_off()
     axes.set_ylim(0)
     axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
 
 # %% [markdown]
-# The overhead is the exchange, and whatever dividing doesn't divide: with few images even ranks
-# that exchange nothing gain less (the ceiling). Choose the batch, and so the length of a step,
-# before you choose where to run.
+# The overhead is also whatever dividing doesn't divide: with few images even ranks that exchange
+# nothing gain less (the ceiling). Choose the batch, and so the length of a step, before you choose
+# where to run.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-workshop.save_results(by_length=lengths.reset_index().to_dict("list"), crossing=crossing)
+workshop.save_results(by_length=lengths.reset_index().to_dict("list"), limits=limits.to_dict())
 
 # %% [markdown]
 # ## What `fit()` sent
@@ -397,18 +424,11 @@ workshop.save_results(by_length=lengths.reset_index().to_dict("list"), crossing=
 # stays.
 
 # %%
-name = choice.script
+name = job_script.script
 one_process = "train_torch.py" if "torch" in name else "train_tf.py"
 essential = ["hvd.init()", "slice(hvd.rank()", "hvd.broadcast_variables", "DistributedGradientTape"]
 workshop.show_diff(
-    f"train/{one_process}", f"train/{name}", essential if choice.library == "tensorflow" else ()
-)
-
-# %%
-guess = workshop.guess(
-    ranks=f"How many ranks will {n} x {m} have?",
-    images=f"How many of the {global_batch_size} images will each of them take in a step?",
-    weights="How many different sets of weights will there be at the end?",
+    f"train/{one_process}", f"train/{name}", essential if job_script.library == "tensorflow" else ()
 )
 
 # %%
@@ -418,7 +438,7 @@ hyperparameters = {
     "learning-rate": learning_rate,
     "threads-per-rank": 1,
 }
-job = estimator(n, m, choice.script, hyperparameters)
+job = estimator(n, m, job_script.script, hyperparameters)
 job.fit(channels, wait=False)
 result = workshop.follow(job)
 
@@ -443,7 +463,8 @@ pd.DataFrame({"value": {name: str(value) for name, value in result.hyperparamete
 
 # %% [markdown]
 # On the instance, AWS's toolkit reads the three `sagemaker_mpi_…` entries and builds a command from
-# them: the hosts, the slots on each (a slot is a place for one process), and the number of ranks.
+# them: the hosts, the slots on each, and the number of ranks. A slot is a place for one process, as
+# many as the request declares: not a core. So `Oversubscribed: FALSE` says nothing about cores.
 
 # %%
 command = result.matching("mpirun --host")[0].text
@@ -459,9 +480,9 @@ workshop.save_results(command=command.split(" --allow-run-as-root")[0])
 # ## One model, or four?
 #
 # Four processes that never communicate would *also* finish without an error and with a high
-# accuracy. So an accuracy proves nothing. Equal weights are a proof here, because this script gives
-# each rank different images (line 2 of the diff): without averaging, each rank would end with
-# weights of its own. At the end each rank prints a SHA-256 hash of its weights.
+# accuracy. Equal weights are a proof here, because this script gives each rank different images
+# (line 2 of the diff). At the end each rank prints a SHA-256 hash of its weights. (It doesn't print
+# its local_rank: the table counts the ranks of each host.)
 
 # %%
 weights = result.table("weights").sort_values("rank", ignore_index=True)
@@ -472,8 +493,8 @@ weights[["rank", "host", "local_rank (counted)", "weights"]]
 # %%
 per_host, different = weights["host"].value_counts(), weights["weights_sha256"].nunique()
 local_batch = int(start["local_batch_size"])
-print(f"{len(weights)} ranks on {len(per_host)} hosts, {different} different set(s) of weights")
-guess.compare(ranks=len(weights), images=local_batch, weights=different)
+print(f"{len(weights)} ranks on {len(per_host)} hosts, {different} different set(s) of weights;")
+print(f"each took {local_batch} of the {global_batch_size} images of a step")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert sorted(weights["rank"]) == list(range(world_size)), "A rank is missing in the log."
@@ -487,12 +508,39 @@ assert accuracy >= expected_accuracy, f"{accuracy:.1%} is too low; {expected_acc
 workshop.save_results(losses=losses, accuracy=accuracy, different_weights=different)
 
 # %% [markdown]
-# ## Elsewhere: the same loss?
+# The counterexample runs here, with `mpirun`: a copy of the script without the line that averages.
+
+# %%
+line, instead = {
+    "tensorflow": ("tape = hvd.DistributedGradientTape(tape)", "pass"),
+    "torch": ("DistributedDataParallel(model)", "model"),
+}[local_script.library]
+text = (TRAIN / local_script.script).read_text()
+data = workshop.DATA / dataset
+flags = [f"--{name}={value}" for name, value in hyperparameters.items()]
+flags += ["--training", data / "training", "--test", data / "test"]
+with tempfile.TemporaryDirectory() as folder:
+    copy = Path(folder) / local_script.script
+    copy.write_text(text.replace(line, instead))
+    flags += ["--save-to", Path(folder) / "model"]
+    separate = mpirun(n * m, copy, *flags, show=False, **local_script.environment)
+different_alone = separate.table("weights")["weights_sha256"].nunique()
+accuracy_alone = separate.table("epoch")["test_accuracy"].iloc[-1]
+print(f"Without averaging: {different_alone} different sets of weights. The first rank's", end=" ")
+print(f"accuracy is {accuracy_alone:.1%}; no error anywhere.")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert different_alone == n * m, "Ranks that don't average ended with the same weights."
+workshop.save_results(different_without_averaging=different_alone)
+
+# %% [markdown]
+# ## Elsewhere: other requests, the same loss
 #
 # **In a VPC.** A job's instances normally use a network of SageMaker's own. With `subnets` and
 # `security_group_ids` they get an address in *your* network. That changes who can reach whom
 # ([lesson 06](06_vpc_colocation.ipynb)); we know of no measurement that shows that a VPC by itself
-# makes training faster. Below, the requests of two jobs from above are compared.
+# makes training faster. Below: how the request of a job in a VPC, and of a
+# MultiWorker job, differs from its counterpart's.
 #
 # **TensorFlow's own way.** **MultiWorkerMirroredStrategy** keeps a copy of the model, a *replica*,
 # in each worker, and averages gradients with its own all-reduce, over gRPC. There is no `mpirun`:
@@ -503,7 +551,7 @@ workshop.save_results(losses=losses, accuracy=accuracy, different_weights=differ
 # | | Horovod | MultiWorkerMirroredStrategy |
 # |---|---|---|
 # | meet the others | `hvd.init()`; `mpirun` lists them | create it; `TF_CONFIG` lists them |
-# | split the data | rank r of n takes `images[r::n]` | the strategy splits each global batch |
+# | split the data | rank i of n takes `images[i::n]` | the strategy splits each global batch |
 # | average gradients | `DistributedGradientTape` | loss `/ world_size`, since the strategy sums |
 # | start equal | `broadcast_variables` | variables created in `strategy.scope()` |
 # | save | rank 0 alone | rank 0 alone; all wait for it |
@@ -538,7 +586,7 @@ pd.DataFrame(
 ).T
 
 # %%
-runs = {both: result, native_name: native}
+runs = {both: result, native_name: native, f"{both} without averaging, here": separate}
 last_losses = [run.table("epoch")["train_loss"].iloc[-1] for run in runs.values()]
 sets = [run.table("weights")["weights_sha256"].nunique() for run in runs.values()]
 ranks = [len(run.table("weights")) for run in runs.values()]
@@ -546,8 +594,8 @@ pd.DataFrame({"ranks": ranks, "last loss": last_losses, "sets of weights": sets}
 
 # %% [markdown]
 # The same global batches, divided among another number of ranks: the same loss but for rounding.
-# That is the second leg of the proof; ranks that don't average end with another loss. Here is the
-# `TF_CONFIG` of the last worker: all workers, and under `task` which of them this is.
+# Ranks that don't average end with another. Here is the `TF_CONFIG` of the last worker: all
+# workers, and under `task` which of them this is.
 
 # %%
 last = max(native.matching("TF_CONFIG="), key=lambda line: line.host)
@@ -559,7 +607,8 @@ assert hashes.nunique() == 1, "The workers did not synchronise."
 sent = done[in_vpc].description.get("VpcConfig", {})
 assert sent.get("Subnets") == network.get("subnets"), "The request named other subnets."
 assert "VpcConfig" not in done[both].description, "This job was not meant to be in a VPC."
-if choice.library == "torch":
+last_losses.pop()  # of the ranks that don't average
+if job_script.library == "torch":
     last_losses.pop()  # MultiWorkerMirrored trains TensorFlow's model
 loss_spread = max(last_losses) - min(last_losses)
 assert loss_spread < 0.001, "One configuration learned something else: see last loss."
@@ -572,29 +621,30 @@ workshop.save_results(
 
 # %%
 step_count = int(epoch_table["step"].iloc[-1])
-stepping = step_count * epoch_table["step_seconds"].median()
+steps_each = epoch_table["step"].diff().fillna(epoch_table["step"])
+stepping = (steps_each * epoch_table["step_seconds"]).sum()
 share = stepping / result.billable_seconds
 print(
     f"{step_count} steps took {stepping:.1f} of {result.billable_seconds} billable s: {share:.0%}"
 )
+print("(All epochs, each with its own step_seconds; the metric above is the last epoch's.)")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(share_of_steps=share)
 
 # %% [markdown]
-# The rest goes into starting Python, importing TensorFlow, building the model and saving it. More
-# ranks don't shorten that, so for a small job a second instance mostly adds a second bill. On AWS,
-# after a script under `mpirun` has ended, SageMaker's launcher also sleeps for 30 billed seconds on
-# every instance ([sagemaker-training 5.1.0,
+# The rest goes, among others, into starting Python, importing TensorFlow, building the model and
+# saving it. More ranks don't shorten that, so for a small job a second instance mostly adds a
+# second bill. On AWS SageMaker's launcher also sleeps for 30 billed seconds on every instance after
+# `mpirun` has ended ([sagemaker-training 5.1.0,
 # `mpi.py`](https://github.com/aws/sagemaker-training-toolkit/blob/v5.1.0/src/sagemaker_training/mpi.py),
 # read on 2026-11-25).
 #
 # ## Mistakes that fail silently
 #
-# The SDK ignores a key of `distribution`, or in it, that it doesn't know, and it can't know which
-# launcher your script needs. So two mistakes go unnoticed, and both jobs would end as `Completed`.
-# The next cell builds estimators without starting them, and shows what each would send. NaN means:
-# not sent.
+# The SDK ignores keys that it doesn't know, both in `distribution` itself and in the dictionaries
+# inside it, and it can't know which launcher your script needs. So both jobs would end as
+# `Completed`. The next cell shows what each would send, and starts nothing. NaN means: not sent.
 #
 # - In `distribution["mpi"]`, `custom_mpi_option` instead of `custom_mpi_options`.
 # - `parameter_server` instead of `mpi`, in a Horovod job.
@@ -647,7 +697,7 @@ workshop.quiz("05")
 #
 # - `instance_count` × `processes_per_host` = `world_size`. The script is the same everywhere.
 # - The length of a step decides whether ranks pay. A difference between places counts only when it
-#   exceeds that of two identical jobs; smaller ones can't show.
+#   exceeds that of two identical jobs.
 # - `distribution={"mpi": …}` becomes three hyperparameters, and these become one `mpirun` command
 #   on the first instance. The SDK silently ignores unknown keys: look at what it sends.
 # - Equal hashes of ranks that took different images prove that they synchronised. A good accuracy
@@ -657,17 +707,15 @@ workshop.quiz("05")
 # %% [markdown]
 # ## Clean up
 #
-# All instances were released when their jobs ended; nothing is running. Models and logs stay in S3
-# and in CloudWatch Logs until you delete them. `local-sagemaker stop` stops the emulator; with
-# `--forget` it empties it, too. The next cell deletes the network that this lesson made there.
+# All instances were released when their jobs ended. Models and logs stay in S3 and in CloudWatch
+# Logs until you delete them. `local-sagemaker stop` stops the emulator; with `--forget` it empties
+# it, too. The next cell deletes the network that this lesson made there.
 
 # %%
-if made:
+if made_network:
     stacks.delete(session, ("network",))
 
 # %% [markdown]
 # ## Next
 #
-# What decides between instances is the link between them: [lesson 06](06_vpc_colocation.ipynb)
-# measures it. To run a script of your own, change the entry point and its folder, and check the
-# hashes again.
+# What decides between instances is the link between them: [lesson 06](06_vpc_colocation.ipynb).

@@ -19,22 +19,22 @@
 # - say what `deploy()` makes, in which order, and which part of it costs money;
 # - measure how long an answer takes, as a median and a 99th percentile, with as many clients as you
 #   expect;
-# - find the images that a model gets wrong although it is sure;
+# - find the images that a model gets wrong with confidence, and say what wrongly scaled pixels do;
 # - turn a server's answer into what your clients want;
 # - run a whole file through a model without an endpoint.
 #
 # **Before:** [lesson 00](00_setup.ipynb): a job and the model it leaves. [Lesson
 # 06](06_vpc_colocation.ipynb): subnets and security groups.
 #
-# **Time:** 30 minutes, and 19 for the exercises. About one minute of it is computing.
+# **Time:** 32 minutes, and 19 for the exercises. Less than one minute of it is computing.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
 # Nobody has run this lesson on AWS yet.
 #
-# **Cost on AWS:** about 0.02 USD: one job on one `ml.c5.xlarge`, planned at 5 minutes (us-east-1,
-# price list of 2026-09-27), at most 0.04 USD. On top come 0.02 USD for two batch transforms of 5
-# minutes and 0.06 USD for half an hour of the endpoint: 0.09 USD in all. The endpoint has no
-# "at most": it costs 0.115 USD an hour **until you delete it**. Locally all is free.
+# **Cost on AWS:** 0.09 USD in all: 0.017 for one job on one `ml.c5.xlarge`, planned at 5 minutes
+# (us-east-1, price list of 2026-09-27), at most 0.05 USD; 0.019 for two batch transforms of 5
+# minutes; 0.058 for half an hour of the endpoint. Only the job has an "at most": the endpoint costs
+# 0.115 USD an hour **until you delete it**. Locally all is free.
 
 # %% [markdown]
 # ## Set up
@@ -43,8 +43,7 @@
 # - `in_vpc`: put the endpoint into your network, lesson 06's stack, if there is one.
 # - `epochs`: how often the training goes through the data. `max_run`: seconds after which SageMaker
 #   ends the job.
-# - `requests`: how many requests of one image a round sends, with one client and again with eight
-#   (360 at once: 5 requests). `rounds`: how many rounds.
+# - `requests`: how many requests of one image a round sends in each way. `rounds`: how many rounds.
 
 # %% tags=["parameters"]
 target = "local"
@@ -53,7 +52,7 @@ instance_type = "ml.c5.xlarge"
 serving_type = "ml.m5.large"
 in_vpc = True
 epochs = 20
-requests = 200
+requests = 150
 rounds = 5
 max_run = 600
 
@@ -83,7 +82,7 @@ workshop.save_results(usd=cost.usd, usd_at_most=cost.most_usd)
 # ## The result: how long an answer takes
 #
 # First train a model, in the job of lesson 00, and deploy it. `deploy()` alone would poll every 30
-# seconds whether the endpoint answers; with `wait=False` the waiter below polls every 2.
+# seconds whether the endpoint answers; with `wait=False` the waiter below polls every second.
 
 # %%
 from sagemaker.tensorflow import TensorFlow
@@ -105,19 +104,19 @@ result = workshop.follow(estimator)
 
 # %%
 network = vpc.network_from_stack(session, serving=True) if in_vpc else None
-if network is None:
-    print("No network stack: the endpoint's instance is in a network of SageMaker's own.")
 where = network and {
     "Subnets": network["subnets"],
     "SecurityGroupIds": network["security_group_ids"],
 }
+place = "a network of SageMaker's own" if where is None else " or ".join(where["Subnets"])
+print(f"The endpoint's instance will be in {place}.")
 began = time.time()
 predictor = estimator.deploy(
     initial_instance_count=1, instance_type=serving_type, vpc_config_override=where, wait=False
 )
 sagemaker = session.client("sagemaker")
 waiter = sagemaker.get_waiter("endpoint_in_service")
-waiter.wait(EndpointName=predictor.endpoint_name, WaiterConfig={"Delay": 2, "MaxAttempts": 900})
+waiter.wait(EndpointName=predictor.endpoint_name, WaiterConfig={"Delay": 1, "MaxAttempts": 1800})
 print(f"The endpoint answers, {time.time() - began:.0f} s after deploy() was called.")
 
 # %% [markdown]
@@ -128,8 +127,8 @@ print(f"The endpoint answers, {time.time() - began:.0f} s after deploy() was cal
 # Serving. Its milliseconds and error texts are not AWS's.
 #
 # Send requests in three ways: from one client, which waits for an answer before it sends the next
-# request; from eight such clients at once; and with all 360 test images in a request. **Predict,
-# then run.**
+# request; from eight such clients at once; and with all 360 test images in a request (five of these
+# in each round). **Predict, then run.**
 
 # %%
 guess = workshop.guess(
@@ -141,8 +140,8 @@ guess = workshop.guess(
 # %% [markdown]
 # A mean hides the slow answers, which users notice most. So report two numbers: half of the answers
 # take longer than the **median**, one in a hundred takes longer than the **99th percentile**. The
-# ways take turns, in random order. "1 client again" repeats the first way: a smaller difference
-# than between these two means nothing.
+# ways take turns, in random order. "1 client again" repeats the first way: a difference smaller
+# than the one between these two means nothing.
 
 # %%
 with np.load(next((workshop.DATA / "digits" / "test").glob("*.npz"))) as file:
@@ -195,16 +194,18 @@ def ranges(measured: pd.DataFrame) -> list[str]:
 
 
 columns = {"median, ms": ranges(medians), "99th percentile, ms": ranges(tails)}
-pd.DataFrame(columns | {"answers/s": per_second}, index=list(clients)).round(0)
+pd.DataFrame(columns | {"answers/s": per_second.round().astype(int)}, index=list(clients))
 
 # %% [markdown]
 # A curve is a round. At "median" half of its answers are in; further right is slower.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-title = f"Eight clients: the median answer takes {slower.median():.1f} times as long as with one"
+one_client, eight_clients = medians["1 client"].median(), medians["8 clients"].median()
+title = f"Median answer: {one_client:.1f} ms with one client, "
+title += f"{eight_clients:.0f} ms with eight ({slower.median():.1f} times)"
 title += "" if slower.min() > apart.max() else "\n(rounds overlap)"
-up = "share of the answers\nthat took at most so long"
-with plots.canvas(title, "milliseconds until the answer", up) as axes:
+up = "share of answers that\ntook at most this long"
+with plots.canvas(title, "milliseconds until the answer", up, size=(7.5, 3.2)) as axes:
     share = np.arange(1, requests + 1) / requests
     for name, colour in zip(clients, (0, 4, 1), strict=True):
         for number, answers in enumerate(took[name]):
@@ -213,32 +214,37 @@ with plots.canvas(title, "milliseconds until the answer", up) as axes:
             axes.plot(np.sort(answers), share, **look, **label)
     for at, text in ((0.5, "median"), (0.99, "99th percentile")):
         axes.axhline(at, color="grey", linestyle=":", linewidth=1)
-        place = {"transform": axes.get_yaxis_transform(), "va": "top", "fontsize": 8}
-        axes.text(0.01, at - 0.01, text, **place)
+        place = {"transform": axes.get_yaxis_transform(), "va": "center", "fontsize": 9}
+        axes.text(1.01, at, text, **place)
     axes.set(xscale="log", ylim=(0, 1.02))
     axes.set_xlim(right=2 * tails.to_numpy().max())  # a single answer may take far longer
+    left, right = axes.get_xlim()
+    ticks = [1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000]
+    axes.set_xticks([tick for tick in ticks if left < tick < right])
     axes.xaxis.set_major_formatter("{x:g}")
+    axes.minorticks_off()
     axes.legend(frameon=False, loc="lower right", fontsize=8)
 
 # %%
 low, high = apart.min(), apart.max()
 throughput = per_second["8 clients"] / per_second["1 client"]
-print(f"One client has its answer after {medians['1 client'].median():.1f} ms in the median; one")
+print(f"One client has its answer after {one_client:.1f} ms in the median; one")
 print(f"answer in a hundred takes longer than {tails['1 client'].median():.1f} ms.")
 print(f"Eight clients: {slower.min():.1f} to {slower.max():.1f} times as long; the same way twice:")
 print(f"{low:.2f} to {high:.2f}. So ", end="")
 print("eight clients wait longer." if slower.min() > high else "the rounds overlap: no proof.")
-print(f"Together they get {throughput:.1f} times the answers.")
+if low > 1 or high < 1:
+    print(f"(All rounds on one side of 1: chance does that in 1 of {2 ** (rounds - 1)} runs.)")
 print(f"In a request with 360 images each takes {np.median(each):.2f} ms: the time per image falls")
 print(f"by a factor of {factor.min():.0f} to {factor.max():.0f}. Below: the rounds' medians.")
-guess.compare(median=medians["1 client"].median(), slower=slower.median(), factor=factor.median())
+guess.compare(median=one_client, slower=slower.median(), factor=factor.median())
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 for name, number in clients.items():  # Little's law
     underway = np.mean([np.mean(t) * r / 1000 for t, r in zip(took[name], rate[name], strict=True)])
     assert 0.5 * number < underway < 1.05 * number, f"{name}: {underway:.1f} requests under way"
 workshop.save_results(
-    median_ms=medians["1 client"].median(),
+    median_ms=one_client,
     slower=[slower.min(), slower.median(), slower.max()],
     apart=[low, high],
     tails_ms=tails.median().to_dict(),
@@ -247,22 +253,31 @@ workshop.save_results(
 )
 
 # %% [markdown]
-# **Why?** Requests share the server, so most wait for others. With eight requests under way and `r`
-# answers in a second, an answer takes 8 / `r` seconds on average (Little's law):
+# **Why?** Eight requests are under way, but the server doesn't give eight times the answers. With
+# `r` answers in a second, each takes 8 / `r` seconds on average (Little's law):
 
 # %%
-r = rounds / np.sum(1 / np.array(rate["8 clients"]))  # all answers / all seconds
-print(f"8 / {r:.0f} answers a second = {8000 / r:.0f} ms; the mean measured was ", end="")
-print(f"{np.mean(took['8 clients']):.0f} ms.")
+middle = np.argsort(rate["8 clients"])[rounds // 2]  # the round with the median rate
+r = rate["8 clients"][middle]
+print(f"Eight clients get {throughput:.1f} times the answers of one, so each takes 8 / ", end="")
+print(f"{throughput:.1f} = {8 / throughput:.1f} times as long.")
+print(f"The median round: 8 / {r:.0f} answers a second = {8000 / r:.1f} ms; ", end="")
+print(f"its mean, measured: {np.mean(took['8 clients'][middle]):.1f} ms.")
+together = np.median(each) * len(images)
+an_image = (together - one_client) / (len(images) - 1)
+print(f"A request with 360 images takes {together:.0f} ms, with one {one_client:.1f} ms: ", end="")
+print(f"{an_image:.2f} ms for")
+print(f"each further image, and {one_client - an_image:.1f} ms for a request, whatever is in it.")
 
 # %% [markdown]
-# More instances raise `r`. (Locally the clients also take the server's cores.) These clients are a
-# *closed loop*: at most eight requests are under way. Users are an *open loop*: if more than `r`
-# requests arrive in a second, the queue grows without end.
+# The law doesn't say *where* they wait. Here the clients are threads of one Python process, on the
+# server's own cores; on AWS, `ModelLatency` in CloudWatch is the model's part, and
+# `OverheadLatency` SageMaker's. More instances raise `r`. These clients are a *closed loop*: at
+# most eight requests are under way. Users are an *open loop*: if more requests arrive than the
+# server can answer, the queue grows without end.
 #
-# A request costs something whatever is in it: signing, HTTP, JSON. 360 images share that cost.
-#
-# A round's 99th percentile rests on 2 of 200 answers, so look at its range.
+# 360 images share what each request costs for signing and HTTP. A round's 99th percentile rests on
+# its two slowest answers, so look at its range.
 #
 # ## Three objects, and only one costs money
 #
@@ -280,15 +295,17 @@ made = {
     "endpoint": (endpoint, "the instances, with an address", "every second until deleted"),
 }
 for name, (entry, *about) in made.items():
-    made[name] = (round(entry["CreationTime"].timestamp() - began, 1), *about)
+    made[name] = (1000 * (entry["CreationTime"].timestamp() - began), *about)
+made = dict(sorted(made.items(), key=lambda item: item[1][0]))
 in_service = endpoint["LastModifiedTime"].timestamp() - began
-print(f"Created last, and in service after {in_service:.1f} s: the endpoint.")
-pd.DataFrame(made, index=["created after, s", "what it is", "costs"]).T
+print(f"In this order: {', '.join(made)}. In service after {in_service:.1f} s: the endpoint.")
+table = pd.DataFrame(made, index=["created after, ms", "what it is", "costs"]).T
+table.assign(**{"created after, ms": table["created after, ms"].map("{:.0f}".format)})
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-order = [seconds for seconds, *_ in made.values()]
 assert endpoint["EndpointStatus"] == "InService", endpoint.get("FailureReason")
-assert order == sorted(order), f"deploy() made them in this order: {made}"
+assert list(made) == ["model", "endpoint configuration", "endpoint"], f"Another order: {made}"
+assert len({ms for ms, *_ in made.values()}) == 3, f"Times too coarse to tell the order: {made}"
 workshop.save_results(status=endpoint["EndpointStatus"], deploy_order=list(made))
 
 # %% [markdown]
@@ -313,14 +330,13 @@ workshop.save_results(usd_a_month=a_month)
 # > [serverless](https://docs.aws.amazon.com/sagemaker/latest/dg/serverless-endpoints.html) endpoint
 # > is billed for the time in which it computes, and an
 # > [asynchronous](https://docs.aws.amazon.com/sagemaker/latest/dg/async-inference.html) one can
-# > scale down to no instance. CloudWatch has the model's part of the latency as `ModelLatency`, and
-# > SageMaker's as `OverheadLatency`.
+# > scale down to no instance.
 #
 # ## What is in model.tar.gz
 #
-# A file called `model.tar.gz` proves nothing: SageMaker packs whatever the script left in
-# `/opt/ml/model`. A script can accept `--model_dir` and still save nothing there. Its job ends as
-# `Completed`, with an empty archive, and you notice when `deploy()` fails. So look inside:
+# SageMaker packs whatever the script left in `/opt/ml/model`. If a script accepts `--model_dir` and
+# saves nothing there, its job is `Completed`, with an empty archive, and you notice when `deploy()`
+# fails. So look inside:
 
 # %%
 import io
@@ -340,8 +356,7 @@ workshop.save_results(in_archive=in_archive)
 # TensorFlow Serving looks for `1/saved_model.pb`; 1 is a version. The file holds a function, so the
 # server needs none of your Python code. (PyTorch's server calls yours: see
 # `scripts/train/inference.py`.) The function takes `images`, 8 x 8 x 1, pixels from 0 to 255:
-# dividing by 255 is the model's first layer, `Rescaling`. Were it a line of the training script,
-# clients that forgot it would get **wrong answers from a correct model**.
+# dividing by 255 is the model's first layer, `Rescaling`.
 
 # %%
 from IPython.display import display
@@ -350,6 +365,28 @@ display(workshop.show_function("train/train_tf.py", "build_model"))
 workshop.show_function("train/train_tf.py", "save")
 
 # %% [markdown]
+# What if a client divides, too? And if a line of the training script divided, so that clients had
+# to, and forgot it? Send such pixels. The largest probability of an answer is its **confidence**.
+
+# %%
+scaled = {}
+for name, scale in {"0 to 255": 1.0, "divided twice": 1 / 255, "never divided": 255.0}.items():
+    body = {"instances": (scale * images).tolist()}
+    answers = np.array(predictor.predict(body)["predictions"])
+    right = answers.argmax(axis=1) == labels
+    scaled[name] = {"right answers": right.mean(), "mean confidence": answers.max(axis=1).mean()}
+pd.DataFrame(scaled).T.map("{:.3%}".format)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+rights = {name: float(of["right answers"]) for name, of in scaled.items()}
+assert rights["divided twice"] < 0.5 < rights["never divided"], scaled
+workshop.save_results(right_by_scale=rights)
+
+# %% [markdown]
+# No request failed: a server checks shape and type. Divided twice, every image looks black, and
+# most answers are wrong. Never divided, most stay right, because ReLU layers scale with their input
+# (but for their biases), but each answer now claims certainty, even if it is wrong.
+#
 # ## What the model gets wrong
 #
 # The answer has ten probabilities for each image. Are they the model's own? TensorFlow's command
@@ -368,7 +405,7 @@ with tempfile.TemporaryDirectory() as folder:
     subprocess.run(command.split(), check=True, capture_output=True)
     direct = np.load(f"{folder}/probabilities.npy")
 difference = float(np.abs(probabilities - direct).max())
-print(f"{len(probabilities)} answers; largest difference from the model itself: {difference:.1e}")
+print(f"{len(probabilities)} answers; largest difference from the model itself: {difference:.1g}")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert difference < 1e-6, "The endpoint serves another model than the job left."
@@ -378,7 +415,7 @@ workshop.save_results(difference=difference)
 # Behind an accuracy there are images: a label may be wrong, a digit cut off. **Predict, then run.**
 
 # %%
-guess = workshop.guess(wrong="How many of the 360 test images does the model get wrong?")
+guess = workshop.guess(worst="How high is the highest confidence of a wrong answer, in %?")
 
 # %%
 predicted = probabilities.argmax(axis=1)
@@ -389,32 +426,32 @@ accuracy, logged = 1 - len(wrong) / len(labels), result.metrics["test_accuracy"]
 same = abs(accuracy - logged) < 1e-6
 print(f"Accuracy as served {accuracy:.4f}, in the job's log {logged:.4f}. Equal: {same}.")
 percent = np.floor(1000 * probabilities.max(axis=1)) / 10  # never 100, however sure
-title = f"{len(wrong)} of {len(labels)} images are read wrongly"
-if len(wrong):
-    title += f", the first with {percent[wrong[0]]:.1f} % of the probability"
+worst = percent[wrong[0]] if len(wrong) else 0
+title = f"The model misreads {len(wrong)} of {len(labels)} test images"
+title += f", one with {worst:.1f} % confidence" if len(wrong) else ""
 plots.images(
     images[wrong][:12],
-    [f"{labels[n]}, read as {predicted[n]}\n{percent[n]:.1f} % sure" for n in wrong[:12]],
+    [f"{labels[n]}, read as {predicted[n]}\n{percent[n]:.1f} %" for n in wrong[:12]],
     title,
 )
-guess.compare(wrong=len(wrong))
+guess.compare(worst=worst)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert same, "Not the model whose accuracy the job logged."
 workshop.save_results(wrong=len(wrong), accuracy=accuracy)
 
 # %% [markdown]
-# A model can be nearly 100 % sure and wrong: training makes the probabilities of the right answers
-# large. It doesn't make them *calibrated*, that is, right as often as they say ([Guo and others,
+# Training on the same images to a loss near 0 makes all probabilities extreme. It doesn't make them
+# *calibrated*, that is, right as often as they say ([Guo and others,
 # 2017](https://arxiv.org/abs/1706.04599)). If a served model is worse than its log says, training
 # and serving differ somewhere; look at the preprocessing first.
 #
 # ## Request formats, and their limits
 #
-# SageMaker's TensorFlow container has a front end before TensorFlow Serving. The front end knows
-# several formats. `instances`, as above, is JSON with an entry for each image. **JSON lines** have
-# an image in each line, so that programs can cut and join files. **CSV** has a row of numbers for
-# each image. Here are five images as JSON lines, with AWS's plain client, which takes any text.
+# The front end of SageMaker's TensorFlow container, before TensorFlow Serving, knows several
+# formats. `instances`, as above, is JSON with an entry for each image. **JSON lines** have an image
+# in each line, so that programs can cut and join files. **CSV** has a row of numbers for each
+# image. Here are five images as JSON lines, with AWS's plain client, which takes any text.
 
 # %%
 runtime = session.client("sagemaker-runtime")
@@ -432,7 +469,7 @@ lines = "\n".join(json.dumps({"images": image.tolist()}) for image in images)
 five = "\n".join(lines.splitlines()[:5])
 answer = np.array(invoke(five, "application/jsonlines")["predictions"])
 off = np.abs(answer - probabilities[:5]).max()
-print(f"JSON lines: {len(answer)} answers, at most {off:.0e} from those above")
+print(f"JSON lines: {len(answer)} answers; largest difference from those above: {off:.1g}")
 
 body = runtime.meta.service_model.operation_model("InvokeEndpoint").input_shape.members["Body"]
 limit = body.metadata["max"]
@@ -445,8 +482,9 @@ workshop.save_results(forms=["instances", "JSON lines"], body_limit=limit, image
 
 # %% [markdown]
 # That limit is in the API's description, which boto3 brings along (botocore 1.44.5). AWS's guide
-# says [25 MB](https://docs.aws.amazon.com/sagemaker/latest/dg/hosting-faqs.html) and 60 seconds for
-# an answer (read in November 2026; not tried). For more there is a batch transform, below.
+# says [25 MB](https://docs.aws.amazon.com/sagemaker/latest/dg/hosting-faqs.html) (read in November
+# 2026; not tried). The two disagree: plan with the smaller one. An answer may take 60 seconds. For
+# more there is a batch transform, below.
 #
 # CSV is flat, 64 numbers in a row. This model wants 8 x 8 x 1, so the server refuses it:
 
@@ -465,7 +503,7 @@ workshop.save_results(refused=refused)
 # For a format of your own you write **handlers**, in a file `inference.py` that travels in
 # `model.tar.gz`. The front end calls two functions in it: `input_handler` turns the request into
 # TensorFlow Serving's JSON, and `output_handler` turns the answer into what your clients want.
-# These two accept CSV and answer with a digit. They run below, under *Later*.
+# These two accept CSV and answer with a digit and its probability. They run under *Later*.
 
 # %%
 display(workshop.show_function("demos/serve_csv/inference.py", "input_handler"))
@@ -475,8 +513,8 @@ workshop.show_function("demos/serve_csv/inference.py", "output_handler")
 # ## Delete the endpoint
 #
 # Nothing below needs the endpoint. So delete it **now**, not at the end of a lesson that you may
-# not reach; if a cell above fails, at once. `delete_endpoint` deletes the configuration, too, so
-# the model's name is read first.
+# not reach; if a cell above fails, at once. `delete_endpoint` deletes the configuration, too: read
+# the model's name first.
 
 # %%
 name = sagemaker.describe_endpoint(EndpointName=predictor.endpoint_name)["EndpointConfigName"]
@@ -539,7 +577,7 @@ def transformed(transformer, source: str, content_type: str) -> list[str]:
     job = {"TransformJobName": transformer.latest_transform_job.name}
     waiter = sagemaker.get_waiter("transform_job_completed_or_stopped")
     try:
-        waiter.wait(**job, WaiterConfig={"Delay": 2, "MaxAttempts": 900})
+        waiter.wait(**job, WaiterConfig={"Delay": 1, "MaxAttempts": 1800})
     finally:  # also if you interrupt this cell: a transform has no max_run
         if sagemaker.describe_transform_job(**job)["TransformJobStatus"] == "InProgress":
             sagemaker.stop_transform_job(**job)
@@ -554,8 +592,8 @@ def transformed(transformer, source: str, content_type: str) -> list[str]:
 answered = transformed(transformer, "json", "application/jsonlines")
 batch = np.concatenate([json.loads(line)["predictions"] for line in answered])
 batch_difference = float(np.abs(batch - probabilities).max())
-print(f"{len(batch)} answers in {len(answered)} request(s)")
-print(f"largest difference from the endpoint's: {batch_difference:.1e}")
+print(f"{len(batch)} answers in {len(answered)} request{'s' * (len(answered) > 1)}; ", end="")
+print(f"largest difference from the endpoint's: {batch_difference:.1g}")
 
 # %% [markdown]
 # <!-- SDK v3: transform -->
@@ -569,8 +607,8 @@ workshop.save_results(batch_difference=batch_difference, batch_answers=len(batch
 # ## Later: serve the file in S3, with handlers
 #
 # A `TensorFlowModel` serves any `model.tar.gz`, without an estimator, and adds the handlers from
-# above; its `deploy()` and `transformer()` are the estimator's. Here each CSV row is a request:
-# `SingleRecord`.
+# above; its `deploy()` and `transformer()` are the estimator's. `SingleRecord` makes each CSV row a
+# request, for models that take only one record: 360 requests in place of one.
 
 # %%
 from sagemaker.tensorflow import TensorFlowModel
@@ -625,12 +663,13 @@ workshop.quiz("08")
 # %% [markdown]
 # ## Summary
 #
-# - Measure the median and the 99th percentile, with their ranges, and with as many clients as you
-#   expect: requests queue.
+# - Measure the median and the 99th percentile, with as many clients as you expect: requests wait
+#   for each other.
 # - `deploy()` makes a model, an endpoint configuration and an endpoint. Only the endpoint costs
 #   money, until you delete it.
-# - Preprocessing belongs in the model. Other request formats belong in handlers.
-# - Look at the images that the model gets wrong, the surest first.
+# - Preprocessing belongs in the model: wrongly scaled pixels raise no error. Other request formats
+#   belong in handlers.
+# - Look at the images that the model gets wrong, those with the highest confidence first.
 # - A batch transform answers a whole file and ends by itself.
 
 # %% [markdown]

@@ -23,19 +23,19 @@
 #
 # **Before:** [lesson 02](02_collectives.ipynb): reduce-scatter and all-gather.
 #
-# **Time:** 45 minutes, and 33 for the exercises.
+# **Time:** 55 minutes, and 33 for the exercises.
 #
-# **Where it runs:** one job of two instances, here or on AWS, measures. All else runs in processes
-# of the machine that this notebook runs on.
+# **Where it runs:** one job on two instances does the measuring, here or on AWS. All else runs in
+# processes of the machine that this notebook runs on.
 #
-# **Cost on AWS:** about 0.03 USD, at most 0.08 USD: one job on two `ml.c5.xlarge`, 5 minutes
+# **Cost on AWS:** about 0.03 USD, at most 0.09 USD: one job on two `ml.c5.xlarge`, 5 minutes
 # planned (us-east-1, price list of 2026-09-27). Nobody has run it there yet.
 
 # %% [markdown]
 # ## Set up
 #
 # - `processes_per_host`: ranks on each of the two instances.
-# - `link`: the bandwidth of each instance; only the emulator can limit it.
+# - `link`: the bandwidth of each instance's link; only the emulator can limit it.
 # - `width`: of the model. `rounds`: how often each way is timed.
 # - `max_run`: seconds after which SageMaker stops the job.
 
@@ -44,8 +44,8 @@ target = "local"
 seat = "me"
 processes_per_host = 2
 instance_type = "ml.c5.xlarge"
-link = "100mbit"
-width = 192
+link = "60mbit"
+width = 128
 rounds = 5
 max_run = 600
 
@@ -61,27 +61,28 @@ from workshop.measure import interleaved
 session = workshop.session(target=target, seat=seat)
 unlimited = bandwidth.unlimited_reason(session)
 recorded = reference_results.load("11") if unlimited and target == "local" else None
+link = recorded.results["link"] if recorded else link
 source = "recorded" if recorded else "measured"
 print(unlimited or f"Each instance gets a link of {link}.")
 if recorded:
     print(recorded.caption)
 
 # %% [markdown]
-# ## The result, first
+# ## The result first
 #
-# With DDP every rank holds the whole model, and more: its gradients, and what the optimizer
-# remembers. All ranks hold *the same*. Since 2019 that is no longer necessary: **ZeRO** divides
-# among the ranks what they would hold in common ([Rajbhandari et al.](
-# https://arxiv.org/abs/1910.02054)). Two instances with two ranks each train a small GPT with AdamW
-# in five ways, from the same weights and on the same text:
+# With DDP every rank holds the whole model, its gradients, and what the optimizer remembers, and
+# all ranks hold *the same*. Since 2019 that is no longer necessary: **ZeRO**, the zero redundancy
+# optimizer, divides it among the ranks ([Rajbhandari et al.](https://arxiv.org/abs/1910.02054)).
+# Two instances with two ranks each train a small GPT with AdamW in five ways, from the same weights
+# and on the same text:
 #
 # | way | optimizer state | gradients | weights |
 # |---|---|---|---|
 # | DDP | whole | whole | whole |
 # | ZeRO-1 | **divided** | whole | whole |
 # | ZeRO-2 | **divided** | **divided** | whole while they are needed |
-# | ZeRO-3, also called FSDP | **divided** | **divided** | **divided** |
-# | HSDP | divided within an instance | divided within an instance | divided within an instance |
+# | ZeRO-3, or FSDP (fully sharded data parallel) | **divided** | **divided** | **divided** |
+# | HSDP (hybrid sharding) | divided within an instance | the same | the same |
 #
 # The unit for what a rank holds is one **model**: the bytes of all weights. AdamW remembers two
 # numbers for each weight.
@@ -110,7 +111,7 @@ estimator = PyTorch(
 )
 
 # %% [markdown]
-# The job takes about a minute: read on while it runs.
+# The job takes a minute or more: read on while it runs.
 
 # %%
 events = recorded.results["events"] if recorded else None
@@ -124,7 +125,7 @@ if not recorded:
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 measured_events = [event for event in events if event["event"] in ("sharding", "step_seconds")]
-workshop.save_results(events=measured_events, recorded=bool(recorded))
+workshop.save_results(events=measured_events, link=link, recorded=bool(recorded))
 
 # %%
 records = pd.DataFrame([e for e in events if e["event"] == "sharding"]).set_index("way")
@@ -143,23 +144,31 @@ parts = models[["weights", "gradients", "optimizer"]]
 parts = parts.rename(columns={"optimizer": "optimizer state"})
 size = records["model_bytes"].iloc[0] / 1e6
 between, peak = models["held"], models["peak"]
-stays = f"{between['DDP']:.2g} models with DDP, {between['ZeRO-3']:.2g} with ZeRO-3"
-title = f"Between steps {stays}; at the peak {peak['DDP']:.2g} and {peak['ZeRO-3']:.2g}"
-x = f"models ({size:.1f} MB) on each of {world_size} ranks"
+title = f"A rank holds {between['DDP']:.2g} models between steps with DDP, {between['ZeRO-3']:.2g} "
+title += f"with ZeRO-3;\nat the peak {peak['DDP']:.2g} and {peak['ZeRO-3']:.2g}"
+x = f"models ({size:.1f} MB each) held by each of {world_size} ranks"
 reach = pd.DataFrame({"lowest": between, "highest": peak}).rename_axis(
     columns="up to the peak of a step"
 )
 plots.stacked_bars(parts, title, x, spread=reach, source=source)
 
 # %%
+instances = int(records["instances"].iloc[0])
+around = (world_size - 1) / world_size  # of a model, for a reduce-scatter or an all-gather
+ideal = pd.Series({"ddp": 2, "zero1": 2, "zero2": 2, "zero3": 3}) * around
+ideal["hsdp"] = 2 * (instances - 1) / instances
+gloo = ideal + pd.Series({"ddp": 0, "zero1": 1, "zero2": 1, "zero3": 1, "hsdp": 0}) * around
 ddp = seconds["ddp"]
 again = seconds["ddp again"] / ddp
 gains = {"DDP": ddp / seconds["hsdp"], "ZeRO-3": seconds["zero3"] / seconds["hsdp"]}
 costs = seconds["zero3"] / ddp
 print("1. Held between two steps, in models: ", end="")
 print(", ".join(f"{way} {number:.2f}" for way, number in models["held"].items()) + ".")
+print(f"   At the peak of a step DDP holds {peak['DDP'] - between['DDP']:.1f} models more.")
 print(f"2. Largest difference between any weight and DDP's: {records['apart'].max():.0e}.")
-print(f"3. ZeRO-3's step takes {costs.median():.1f} times as long as DDP's.")
+print(f"3. ZeRO-3's step takes {costs.median():.1f} times as long as DDP's ", end="")
+print(f"(by bytes {gloo['zero3'] / gloo['ddp']:.1f} over gloo, ", end="")
+print(f"{ideal['zero3'] / ideal['ddp']:.1f} over NCCL: see below).")
 for way, gain in gains.items():
     print(f"   HSDP against {way}: {gain.median():.2f} times as fast ({gain.min():.2f} to ", end="")
     print(f"{gain.max():.2f}): {interleaved.verdict(gain, again)}.")
@@ -173,33 +182,43 @@ workshop.save_results(
 )
 
 # %% [markdown]
-# The line behind each bar: within a step a rank also holds activations and gathered weights, which
-# nothing divides but a smaller batch. ZeRO-2 gathers all weights, so its line is longer than
-# ZeRO-3's. (ZeRO-1's 1.25 of gradients: ours keeps them whole and, besides, the averaged part that
-# its optimizer reads.) How to get there: count what a rank holds, divide one thing after the other,
-# count what it sends.
+# The line behind each bar reaches to the peak, here between forward and backward: activations,
+# which no way divides, and gathered weights, ZeRO-2's of all blocks, ZeRO-3's and HSDP's of one or
+# two. (By then `zero_grad()` has freed the gradients of ZeRO-2, ZeRO-3 and HSDP. Those of DDP and
+# of our ZeRO-1 lie in buffers that stay.)
+#
+# Three bars depend on the library. DDP's is 4 with `gradient_as_bucket_view=True`, which makes the
+# gradients views of the buckets that travel; by default a rank holds both: **5**. Our ZeRO-1 holds
+# all gradients and, apart from them, its averaged quarter: 1.25. ZeRO-2 in the paper keeps the
+# weights whole between steps: 1.75 in all.
 #
 # ## What a rank holds
 #
-# Three things stay from step to step: **weights**, **gradients**, **optimizer state**. For float32
-# and AdamW they are 4 + 4 + 8 = 16 bytes for each parameter. (Mixed precision has 16, too: weights
-# and gradients of 2 bytes each, and float32 weights of 4 for the optimizer beside its 8.) The
-# fourth comes and goes: **activations**, which forward leaves behind for backward. They depend on
-# the batch, not only on the model.
+# After a step a rank holds three things: **weights**, **gradients** (until `zero_grad()`) and
+# **optimizer state**. For float32 and AdamW they are 4 + 4 + 8 = 16 bytes for each parameter.
+# (Mixed precision has 16, too: weights and gradients of 2 bytes each, and float32 weights of 4 for
+# the optimizer beside its 8.) The fourth comes and goes: **activations**, which forward leaves
+# behind for backward. They grow with the batch.
 #
-# We count by hand: after each operation of torch, look which tensors are alive. On a GPU
-# `torch.cuda.memory_allocated()` and `max_memory_allocated()` count for you.
+# If activations are what does not fit, none of the five ways helps much: take a smaller batch for
+# each rank (and accumulate gradients over several), or **activation checkpointing**: keep only what
+# enters each block, and compute the rest a second time during backward. By count that is a third
+# more computing, since forward is about a third of a step.
+#
+# We count by hand: after each operation of torch, look at which tensors are alive. On a GPU
+# `torch.cuda.memory_allocated()` and `max_memory_allocated()` count for you. **Predict**, for a GPT
+# of four blocks:
 
 # %%
 guess = workshop.guess(
-    more="Four times as many sequences in a batch: how many times as many bytes of activations?"
+    checkpointing="How many times as high is a step's peak without checkpointing as with it?"
 )
 
 
 # %%
-def memory(sequences, checkpointing=False, width=192):
-    """Bytes of one process: weights and optimizer state; the peak of a step. And its seconds."""
-    import time
+def memory(sequences, checkpointing=False, width=128):
+    """Bytes: what stays, what forward leaves behind, the peak of a step. And a step's seconds."""
+    import timeit
 
     import torch
     from sharding import gpt
@@ -213,19 +232,19 @@ def memory(sequences, checkpointing=False, width=192):
 
     def step(seed):
         optimizer.zero_grad()
-        gpt.mean_loss(model, *gpt.batch(text, sequences, seed)).backward()
+        loss = gpt.mean_loss(model, *gpt.batch(text, sequences, seed))
+        after_forward = watch.held_bytes()
+        loss.backward()
         optimizer.step()
+        return after_forward
 
     with watch:
         step(0)
         watch.peak = 0
-        step(1)
+        after_forward = step(1)
         optimizer.zero_grad()
         stays = watch.held_bytes()
-    began = time.perf_counter()
-    for seed in (2, 3, 4):
-        step(seed)
-    return stays, watch.peak, (time.perf_counter() - began) / 3
+    return stays, after_forward - stays, watch.peak, min(timeit.repeat(lambda: step(2), number=1))
 
 
 # %%
@@ -233,27 +252,30 @@ alone = workshop.start_ranks(1)
 cases = {"4 sequences": (4,), "16 sequences": (16,), "16, checkpointing": (16, True)}
 used = {name: alone.run(memory, *case)[0] for name, case in cases.items()}
 alone.stop()
-table = pd.DataFrame(used, index=["stays", "at the peak", "seconds of a step"]).T
-activations = table["at the peak"] - table["stays"]
-guess.compare(more=activations["16 sequences"] / activations["4 sequences"])
-shown = {
-    "weights and optimizer state, MB": table["stays"] / 1e6,
-    "activations and gradients at the peak, MB": activations / 1e6,
-    "step, ms": 1000 * table["seconds of a step"],
-}
-pd.DataFrame(shown).round(0)
+parts = ["weights and optimizer state", "activations after forward", "all at the peak of a step"]
+table = pd.DataFrame(used, index=[*parts, "seconds"]).T
+plain, less = table.loc["16 sequences"], table.loc["16, checkpointing"]
+guess.compare(checkpointing=plain[parts[2]] / less[parts[2]])
+forward, highest = parts[1:]
+print(f"With checkpointing forward leaves {less[forward] / 1e6:.0f} MB, ", end="")
+print(f"not {plain[forward] / 1e6:.0f}; ", end="")
+print(f"the peak is {less[highest] / 1e6:.0f} MB, not {plain[highest] / 1e6:.0f};")
+print(f"a step takes {less['seconds'] / plain['seconds']:.2f} times as long (by count 1.33).")
+shown = (
+    (table[parts] / 1e6).add_suffix(", MB").assign(**{"fastest step, ms": 1000 * table["seconds"]})
+)
+shown.round().astype(int)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-saved = activations["16 sequences"] / activations["16, checkpointing"]
-assert saved > 1.3, f"Checkpointing should hold less at the peak: {activations.to_dict()}"
+activations = table["activations after forward"]
+over = table[parts[2]] - table[parts[0]]  # what comes and goes: activations and gradients
+saved = over["16 sequences"] / over["16, checkpointing"]
+assert saved > 1.3, f"Checkpointing should hold less at the peak: {over.to_dict()}"
 workshop.save_results(activations=activations.to_dict(), saved_by_checkpointing=saved)
 
 # %% [markdown]
-# Activations grow with the batch, nearly in proportion; what stays doesn't. If activations are what
-# does not fit, none of the five ways helps much: take a smaller batch for each rank (and accumulate
-# gradients over several), or **activation checkpointing**: keep only what enters each block, and
-# compute the rest a second time during backward, as in the third row. By count that is a third more
-# computing, since forward is about a third of a step. (The times above are of three steps, once.)
+# Four times as many sequences leave four times the activations; weights and optimizer state stay.
+# With checkpointing the peak comes in backward, when all activations of one block are there again.
 #
 # ## ZeRO-1: divide the optimizer state
 #
@@ -270,7 +292,7 @@ workshop.show_function("demos/sharding/zero1.py", "step")
 # that its part of the optimizer needs. The all-gather sends weights where DDP sends gradients: as
 # many bytes.
 #
-# **Is it right?** Two ranks of this machine train for four steps in each way (HSDP needs a second
+# **Is it right?** Two ranks of this machine train for two steps in each way (HSDP needs a second
 # instance). A hash of the weights changes if a single bit of them differs.
 
 # %%
@@ -279,7 +301,7 @@ from workshop.launch.processes import TORCHRUN, run_together
 ways_here = {name: label for name, label in ways.items() if name != "hsdp"}
 started = [*TORCHRUN, "--standalone", "--nproc-per-node", 2]
 flags = ["--ways", ",".join(ways_here), "--width", 64, "--rounds", 0]
-trained = run_together([*started, workshop.DEMOS / "measure_sharding.py", *flags])
+trained = run_together([*started, workshop.DEMOS / "measure_sharding.py", *flags], timeout=600)
 two = pd.DataFrame([e for e in trained if e["event"] == "sharding"]).set_index("way")
 pd.DataFrame(
     {
@@ -296,11 +318,12 @@ workshop.save_results(hashes=two["weights_sha256"].to_dict())
 # %% [markdown]
 # One hash. On *two* ranks a sum has one order only, a + b. On four it has several, each algorithm
 # takes another, and float32 rounds differently. AdamW then divides each gradient by its own size,
-# so that even a tiny gradient's rounding becomes a step of visible size: hence the difference in
-# the first result.
+# so that a tiny gradient's rounding can become a visible part of the learning rate, 0.001: hence
+# the difference in the first result.
 #
-# Where AdamW's 8 bytes for each parameter (12 in mixed precision) are what is too much, take
-# ZeRO-1: PyTorch has it as `ZeroRedundancyOptimizer`, DeepSpeed as `stage: 1`.
+# Where AdamW's 8 bytes for each parameter (12 in mixed precision) are too much, take ZeRO-1:
+# DeepSpeed's `stage: 1`. (PyTorch's `ZeroRedundancyOptimizer` broadcasts the weights after DDP's
+# whole all-reduce: it sends more.)
 #
 # ## ZeRO-2 and ZeRO-3: gradients and weights
 #
@@ -314,19 +337,24 @@ workshop.save_results(hashes=two["weights_sha256"].to_dict())
 workshop.show_function("demos/measure_sharding.py", "build")
 
 # %% [markdown]
+# (`ALONE`: nothing is exchanged. `AGAIN`: DDP a second time, for the noise. `Zero1`: the class with
+# the `step` above. `adamw`: an AdamW for these parameters.)
+#
+# `init_device_mesh` arranges the ranks; HSDP's as a table, whose rows are the instances and whose
+# columns are the ranks inside. Along a row (`shard`) the model is divided; down a column
+# (`replicate`) ranks hold the same shard, and all-reduce its gradients.
+#
 # `reshard_after_forward=False` keeps the gathered weights until backward has used them: ZeRO-2.
-# (Between steps `fully_shard` divides the weights in either case; the paper's ZeRO-2, DeepSpeed's
-# `stage: 2`, keeps them whole all the time.) The optimizer is an ordinary AdamW, made *after*
-# `fully_shard`: it sees only the shards.
+# (Between steps `fully_shard` divides the weights in either case; DeepSpeed's `stage: 2` doesn't.)
+# The optimizer is an ordinary AdamW, made *after* `fully_shard`: it sees only the shards.
 #
 # ## What it costs: bytes
 #
-# Count the collectives in *models*. With DDP all gradients pass an all-reduce, which is a
-# reduce-scatter and an all-gather: 2. ZeRO-3 gathers the weights twice and scatters the gradients
-# once: 3. Over the **link** of each instance go (N - 1) / N of a model for each reduce-scatter or
-# all-gather, if the ring follows the ranks' numbers, so that one hop leaves each instance: 2 · 3/4
-# for DDP on four ranks. HSDP gathers and scatters within an instance, and all-reduces its shards
-# between the two. **Predict.**
+# Count *passes* over the model: a reduce-scatter or an all-gather is 1, an all-reduce 2. DDP makes
+# 2. ZeRO-3 gathers the weights twice and scatters the gradients once: 3. In a ring of n ranks each
+# rank sends (n - 1) / n of a model in each pass, and as much crosses the **link** of each instance
+# if one hop of the ring leaves it: 2 · 3/4 for DDP on four ranks. HSDP gathers and scatters within
+# an instance, and all-reduces its shards between the two. **Predict.**
 
 # %%
 guess = workshop.guess(
@@ -337,59 +365,61 @@ guess = workshop.guess(
 passes = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1}
 sent = pd.DataFrame(records["sent"].to_dict()).T.reindex(columns=list(passes))
 sent = sent.div(records["model_bytes"], axis=0).fillna(0)
-sent["in all"] = sent[list(passes)].mul(pd.Series(passes)).sum(axis=1)
-sent.rename(ways).round(2).rename_axis("models passed by")
+ring = pd.DataFrame(world_size, index=sent.index, columns=list(passes))  # ranks in each ring
+ring.loc["hsdp"] = [instances, *2 * [world_size // instances]]
+sent["a rank sends"] = (sent * pd.Series(passes) * (1 - 1 / ring)).sum(axis=1)
+sent.rename(ways).round(2).rename_axis("models given to")
 
 # %% [markdown]
-# HSDP's `all_reduce` passes 0.5 of a model: each rank's shard, since the instance's two ranks have
-# divided the model. In all it passes the most, 4 models; but 3 of them stay inside the instance.
-# Now the links. The network cards count:
+# The first three columns are measured; the last follows, for rings as NCCL's. HSDP's 3 passes
+# inside the instance are 3 · 1/2 = 1.5 models, on rings of two ranks. Between the instances each
+# rank all-reduces its half of the gradients with its partner: 2 · 1/2 · 0.5 = 0.5 model. Two ranks
+# share a link, so 1 model crosses it. The network cards count:
 
 # %%
-instances = int(records["instances"].iloc[0])
-around = (world_size - 1) / world_size
-between = 2 * (instances - 1) / instances
-ideal = pd.Series({"ddp": 2, "zero1": 2, "zero2": 2, "zero3": 3}) * around
-ideal["hsdp"] = between
-gloo = ideal + pd.Series({"ddp": 0, "zero1": 1, "zero2": 1, "zero3": 1, "hsdp": 0}) * around
 cards = records["card_bytes"] / records["model_bytes"]
 if cards.notna().all():
     guess.compare(source, hsdp_sends=cards["hsdp"])
-pd.DataFrame({"by formula": ideal, "with gloo": gloo, "on the card": cards}).loc[list(ways)].rename(
-    ways
-).round(2).rename_axis("models over the link")
+over_link = pd.DataFrame({"by formula": ideal, "with gloo": gloo, "on the card": cards})
+over_link.loc[list(ways)].rename(ways).round(2).rename_axis("models over the link")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-assert abs(sent["in all"]["zero3"] - 3) < 0.05, f"ZeRO-3 should pass 3 models: {sent}"
-workshop.save_results(sent=sent["in all"].to_dict(), cards=cards.to_dict(), gloo=gloo.to_dict())
+assert abs(sent["a rank sends"]["zero3"] / around - 3) < 0.05, f"ZeRO-3 makes 3 passes: {sent}"
+sums = {"sent": sent["a rank sends"], "cards": cards, "gloo": gloo}
+workshop.save_results(**{name: values.to_dict() for name, values in sums.items()})
 
 # %% [markdown]
 # The middle column: gloo, which stands in for NCCL on CPUs, makes a reduce-scatter out of an
-# all-reduce and throws the rest away. So whatever contains one sends (N - 1) / N of a model more
-# than over NCCL. Headers of packets are the rest.
+# all-reduce and throws the rest away. So ZeRO-1, 2 and 3 send (N - 1) / N of a model more than over
+# NCCL; HSDP's reduce-scatter stays inside the instance. What the cards count beyond that is
+# mostly headers: 66 bytes for each 1,448 of data are 4.6 %, in packets of the usual size.
 #
 # ## What it costs: time
 #
 # A step computes, and it sends. If sending hides behind computing, the longer of the two counts
-# (**all hidden**); if nothing hides, their sum (**nothing hidden**). Both follow from the step
-# without any exchange and from the bytes above.
+# (**all hidden**); if all communication is exposed, their sum (**nothing hidden**). Where the
+# link's bandwidth is known, both follow from the step without any exchange and the card's bytes: a
+# black line is the sum, a diamond the sum with the bytes that NCCL would send.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 alone_seconds = seconds["nothing exchanged"].median()
-rate = None if target == "aws" else 1e6 * bandwidth.mbit(link) / 8  # bytes per second
+mbit = None if target == "aws" else bandwidth.mbit(link)
+rate = mbit and 1e6 * mbit / 8  # bytes per second
 ms = 1000 * seconds[list(ways)].rename(columns=ways)
-bounds = None
+bounds = over_nccl = None
 if rate:
     on_link = records["card_bytes"][list(ways)].rename(ways) / rate
     bounds = 1000 * (alone_seconds + on_link)
-    bounds.name = "computing + bytes / bandwidth"
-over = f"links of {bandwidth.mbit(link):g} Mbit/s" if rate else f"the links of {instance_type}"
-title = f"Over {over} {ways[fastest]}'s step is the shortest; "
-title += f"ZeRO-3's takes {costs.median():.1f} times as long as DDP's"
-spread = pd.DataFrame({"lowest": ms.min(), "highest": ms.max()})
-plots.bar_chart(
-    ms.median(), title, "ms per step, median", spread=spread, bounds=bounds, source=source
-)
+    bounds.name = "nothing hidden"
+    ideal_bytes = ideal.rename(ways)[list(ways.values())] * records["model_bytes"].iloc[0]
+    over_nccl = 1000 * (alone_seconds + ideal_bytes / rate)
+    over_nccl.name = "nothing hidden, NCCL's bytes"
+over = f"links of {mbit:g} Mbit/s" if rate else f"the links of {instance_type}"
+title = f"Over {over} ZeRO-3's step takes {costs.median():.1f} times as long as DDP's;\n"
+title += f"HSDP against DDP: {interleaved.verdict(gains['DDP'], again)}"
+style = {"spread": interleaved.summary(ms), "source": source, "colour": plots.COLOURS[0]}
+label = "ms per step (median, lowest and highest of the rounds)"
+plots.bar_chart(ms.median(), title, label, bounds=bounds, rivals=over_nccl, **style)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 if rate:
@@ -401,22 +431,33 @@ if rate:
 
 # %%
 if rate:
-    print(pd.DataFrame(marks).round(2))
+    print(pd.DataFrame(marks).round({name: 0 if "ms" in name else 2 for name in marks}))
+    computing = 1000 * seconds["nothing exchanged"]
+    print(f"Without exchange a step takes {computing.median():.0f} ms ", end="")
+    print(f"({computing.min():.0f} to {computing.max():.0f}), with DDP {ms['DDP'].median():.0f}.")
+    print(f"Above nothing hidden by more than the noise, {high - 1:.0%}: ", end="")
+    print(", ".join(off[off > high - 1].index) or "none", end=".\n")
+    print(f"With NCCL's bytes ZeRO-1 and 2 would take as long as DDP, {over_nccl['DDP']:.0f} ms,")
+    print(f"and ZeRO-3 {over_nccl['ZeRO-3'] / over_nccl['DDP']:.2f} times as long.")
 
 # %% [markdown]
-# What lies above "nothing hidden" is what bytes over the link don't count: latency, adding what
-# arrives, gloo's copies, and, for HSDP, all that is sent inside the instance.
+# Over slow links computing is too short to hide the bytes, so ways that send more take longer. Over
+# fast ones the other bound matters. `fully_shard` gathers the next block's weights while this one
+# computes, so ZeRO-3's 1.5 times the bytes can cost little time. (Bytes over the link leave out
+# latency, adding what arrives, gloo's copies, and what HSDP sends inside the instance. All that
+# takes longest on a busy machine; which of it lifts a step above the line, we have not measured.)
 #
-# ZeRO-3 pays for its memory with bytes, and the slower the link, the more that hurts. **HSDP**
-# (hybrid sharding) is an answer where links between instances are slower than inside: divide
-# within the instance, where the links are fast, and all-reduce between. It is the hierarchical
-# all-reduce of [lesson 07](07_smddp.ipynb), cut in half and put around the step. It divides by the
-# ranks of *one* instance only, so a rank holds more than with ZeRO-3.
+# **HSDP** is an answer where links between instances are slower than inside: divide within the
+# instance, and all-reduce between. It is [lesson 07](07_smddp.ipynb)'s hierarchical all-reduce with
+# a break: reduce-scatter inside and all-reduce between after backward; the all-gather inside waits
+# until the weights are needed. That is why it sends less than DDP here, whose ring over gloo is
+# flat; in two tiers DDP would send as little. HSDP divides by the ranks of *one* instance only, so
+# a rank holds more than with ZeRO-3.
 #
 # ## Save on four ranks, load on two
 #
-# If no rank has the whole model, who saves it? Every rank its shard, in a form that says which part
-# of what it is: **DCP**, `torch.distributed.checkpoint`. Whoever loads says how *its* ranks have
+# If no rank has the whole model, who saves it? With **DCP**, `torch.distributed.checkpoint`, every
+# rank saves its shard and says which slice of which tensor it is. Loading ranks say how *they* have
 # divided the model, and DCP reads the parts that each one needs.
 
 
@@ -433,11 +474,21 @@ def divided_model(seed):
     return model, torch.optim.AdamW(model.parameters())
 
 
+# %%
+def whole_hash(model, optimizer):
+    """Of all weights, and of AdamW's two numbers for each."""
+    from common.report import weights_hash
+    from measure_sharding import whole_weights
+
+    states = [optimizer.state[parameter] for parameter in model.parameters()]
+    tensors = [state[name] for state in states for name in ("exp_avg", "exp_avg_sq")]
+    whole = [tensor.full_tensor().numpy() for tensor in tensors]
+    return weights_hash([*whole_weights(model), *whole])
+
+
 def save(folder):
     import torch
     import torch.distributed.checkpoint as dcp
-    from common.report import weights_hash
-    from measure_sharding import whole_weights
     from torch.distributed.checkpoint.state_dict import get_state_dict
 
     model, optimizer = divided_model(seed=0)
@@ -445,19 +496,17 @@ def save(folder):
     optimizer.step()
     weights, state = get_state_dict(model, optimizer)
     dcp.save({"model": weights, "optimizer": state}, checkpoint_id=folder)
-    return weights_hash(whole_weights(model))
+    return whole_hash(model, optimizer)
 
 
 # %%
 def load(folder):
     import torch.distributed.checkpoint as dcp
-    from common.report import weights_hash
-    from measure_sharding import whole_weights
     from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 
     model, optimizer = divided_model(seed=1)  # other weights
-    before = weights_hash(whole_weights(model))
     weights, state = get_state_dict(model, optimizer)
+    before = whole_hash(model, optimizer)
     checkpoint = {"model": weights, "optimizer": state}
     dcp.load(checkpoint, checkpoint_id=folder)
     set_state_dict(
@@ -466,7 +515,7 @@ def load(folder):
         model_state_dict=checkpoint["model"],
         optim_state_dict=checkpoint["optimizer"],
     )
-    return before, weights_hash(whole_weights(model))
+    return before, whole_hash(model, optimizer)
 
 
 # %%
@@ -489,9 +538,10 @@ assert saved_hash == loaded_hash != before, "What 2 ranks loaded is not what 4 r
 workshop.save_results(saved=saved_hash, loaded=loaded_hash, files=files)
 
 # %% [markdown]
-# So a job may go on with another number of ranks than it began with. (The optimizer's state is
-# saved and loaded in the same way; the hashes are of the weights.) For inference gather once, with
-# `StateDictOptions(full_state_dict=True)`, as `scripts/train/train_torch_fsdp.py` does.
+# So a job may go on with another number of ranks than it began with. (Half the ranks make half the
+# global batch: give each twice as many sequences, or go on with a smaller learning rate, as in
+# lesson 01.) For inference gather once, with `StateDictOptions(full_state_dict=True)`, as
+# `scripts/train/train_torch_fsdp.py` does.
 #
 # ## Which one when
 #
@@ -509,7 +559,7 @@ def held_bytes(parameters, way, ranks, ranks_per_instance, within_step=False):
     if way == "zero1":  # ours holds its part of the gradients besides
         return weights + gradients + (gradients + optimizer_state) / n
     if way == "zero2" and within_step:
-        return weights + (gradients + optimizer_state) / n
+        return weights + (weights + gradients + optimizer_state) / n  # gathered, beside the shard
     return (weights + gradients + optimizer_state) / n
 
 
@@ -520,6 +570,10 @@ compared = compared.assign(**{"measured, MB": compared["measured, MB"] / 1e6})
 compared["computed, MB"] /= 1e6
 off_by = (compared["measured, MB"] / compared["computed, MB"] - 1).abs()
 print(f"Largest difference: {off_by.max():.1%}.")
+zero2_peak = peak["ZeRO-2"] - (peak["DDP"] - between["DDP"])  # less activations, as many as DDP's
+limit = held_bytes(parameters, "zero2", world_size, processes_per_host, True) / (4 * parameters)
+print(f"ZeRO-2 within a step, without activations: {zero2_peak:.2f} models at the peak; computed")
+print(f"{limit:.2f}, with a shard of gradients, which zero_grad() has freed by then.")
 compared.rename(ways).round(2)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -527,8 +581,9 @@ assert off_by.max() < 0.05, f"Held and computed bytes differ: {compared}"
 workshop.save_results(held_off=off_by.max())
 
 # %% [markdown]
-# Now for a model of 7 billion parameters on two instances with eight GPUs of 80 GB each.
-# Activations come on top, and with ZeRO-3 and HSDP the gathered weights of one block.
+# Now for 7 billion parameters in float32 on two instances with eight GPUs of 80 GB each.
+# Activations come on top, and with ZeRO-3 and HSDP the gathered weights of a block or two. For a
+# model of your own change the numbers, and measure the activations of a rank's batch as above.
 
 # %%
 columns = {"GB between steps": False, "GB within a step": True}
@@ -537,17 +592,28 @@ seven = {
     for name, within in columns.items()
 }
 on_gpu = pd.DataFrame(seven).rename(ways).rename_axis("7 billion parameters (computed)")
-on_gpu.assign(**{"fits 80 GB": on_gpu["GB within a step"] < 80}).round(0)
+left = 80 - on_gpu["GB within a step"]
+print("Does not fit:", ", ".join(left[left < 0].index) or "none", end=". ")
+print(f"Of the others {left[left > 0].idxmin()} leaves the least, {left[left > 0].min():.0f} GB.")
+on_gpu.assign(**{"left of 80 GB for activations": left}).round().astype(int)
 
 # %% [markdown]
+# Take the first row that is true of your model:
+#
 # | your case | take |
 # |---|---|
-# | model, gradients and optimizer state fit, with room for activations | DDP |
+# | all of it fits, with room for activations | DDP; on slow links its all-reduce in two tiers |
 # | weights and gradients fit; AdamW's state is too much | ZeRO-1: over NCCL no byte more |
-# | weights fit, the rest doesn't | ZeRO-2 |
+# | weights fit, the rest doesn't | ZeRO-2: it sends as much |
 # | the model fits one instance, and links between instances are slow | HSDP |
 # | nothing else fits | ZeRO-3, over links that can carry 1.5 times the bytes |
-# | activations are too much | checkpointing, or a smaller batch for each rank |
+# | activations are too much | checkpointing, or fewer sequences a rank; then the rows above |
+#
+# ZeRO-2 holds less than ZeRO-1, at the same bytes. What speaks for ZeRO-1: the model's code stays
+# as it is, and gradients of several micro-batches add up on each rank before they are sent once.
+# HSDP may be better than both: with eight ranks on each of two instances it holds less within a
+# step, and sends about half as much over the link. Its price: computing may wait for gathers
+# inside, and a rank holds as many times ZeRO-3's bytes as there are instances.
 #
 # <details><summary>Coming from another tutorial?</summary>
 #
@@ -564,7 +630,7 @@ on_gpu.assign(**{"fits 80 GB": on_gpu["GB within a step"] < 80}).round(0)
 #
 # 1. (8 minutes) How many GPUs does a model need, in mixed precision?
 # 2. (15 minutes) ZeRO-3 of one layer: gather, compute, free; on real ranks.
-# 3. (7 minutes) Which way for which model and links?
+# 3. (10 minutes) Which way for which model and links?
 #
 # ## Check yourself
 
@@ -574,8 +640,8 @@ workshop.quiz("11")
 # %% [markdown]
 # ## Summary
 #
-# - A DDP rank holds weights, gradients and optimizer state: 16 bytes for each parameter with AdamW.
-#   Activations come on top, and grow with the batch.
+# - A DDP rank holds weights, gradients and optimizer state: with AdamW 16 bytes for each parameter,
+#   20 by DDP's default. Activations come on top, and grow with the batch.
 # - ZeRO divides what all ranks hold in common. The weights that come out are DDP's, up to rounding.
 # - Over NCCL ZeRO-1 sends what DDP sends, ZeRO-3 1.5 times as much (over gloo 1.5 and 2 times).
 #   HSDP keeps most of that inside the instance.

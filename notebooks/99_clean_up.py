@@ -23,11 +23,11 @@
 #
 # **Before:** [lesson 00](00_setup.ipynb): stacks, bucket, job.
 #
-# **Time:** 15 minutes, and 13 for the exercises.
+# **Time:** 20 minutes, and 13 for the exercises.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
 # Nobody has run this lesson on AWS yet. There, run it with your own credentials: the course's
-# notebook instance may neither create nor delete stacks.
+# notebook instance is not allowed to create or delete stacks.
 #
 # **Cost on AWS:** about 0.02 USD: one `ml.c5.xlarge` for 5 minutes (us-east-1, price list of
 # 2026-09-27), to have something to delete. Locally nothing.
@@ -58,23 +58,30 @@ from workshop.account import cleanup, prices
 print(workshop.versions())
 
 # %% [markdown]
-# You will practise on a second seat, named after yours with 99 at its end. Until the section *Your
-# own seat*, nothing that you made in other lessons is touched.
+# You will practise on a second seat, named after yours with 99 at its end. If somebody uses a seat
+# of that name, the lesson stops here. Until *Your own seat* nothing from other lessons is touched.
 
 # %%
 practice = f"{seat[:14]}99"
 session = workshop.session(target=target, seat=practice)
+from_here = tuple(session.job_prefix + name for name in ("last-", "digits", "storage", "roles"))
+found_before = cleanup.find(session).owned  # an interrupted run of this lesson may have left it
+others = [r.name for r in found_before if r.kind != "objects" and not r.name.startswith(from_here)]
+if others:
+    raise RuntimeError(f"Seat {practice!r} is in use ({others[0]}): set another seat at the top.")
 session
 
 # %% [markdown]
 # ## The result: what costs money even when nobody uses it
 #
-# A job ends, and its instances are released. Other things are billed until somebody deletes them.
+# A job ends, and its instances are released. Other things are billed until somebody stops or
+# deletes them.
 # An **endpoint** is an instance that waits for requests. A **NAT gateway** connects a private
-# network to the internet, an **interface endpoint** connects it to one AWS service. A **notebook
-# instance** is a machine with Jupyter; its disk is `notebook-volume`. `ecr` stands for container
-# images, `logs` for log lines, `s3` for objects in a bucket: 10 GB of each. **Predict, then run.**
-# (The second answer comes under *Look before you delete*.)
+# network to the internet and needs a public address (`public-ipv4`), an **interface endpoint**
+# connects it to one AWS service. A **notebook instance** is a machine with Jupyter; its disk is
+# `notebook-volume`. `ecr` stands for container images, `logs` for log lines, `s3` for objects in a
+# bucket: 10 GB of each. A month is 730 hours. **Predict, then run.** (The second answer comes
+# under *Look before you delete*.)
 
 # %%
 leaves = ["objects in S3", "objects and a log", "objects, a log and its record"]
@@ -91,24 +98,31 @@ dearest = monthly.index[0]
 half = monthly.iloc[:2].sum() / monthly.sum()
 print(f"The dearest is {dearest}: {monthly.iloc[0]:.0f} USD a month, used or not.")
 print(f"All {len(monthly)} cost {monthly.sum():.0f} USD, the two dearest {half:.0%} of it.")
-print(f"10 GB in S3 cost {monthly['s3']:.2f} USD: what runs is expensive, not what lies there.")
-guess.compare(dearest=dearest)
+guess.compare("listed", dearest=dearest)
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-title = f"{dearest} costs {monthly.iloc[0] / monthly['s3']:,.0f} times as much as 10 GB in S3"
 hourly = idle["USD"].str.contains("hour")
-alt = f"{title}. " + "; ".join(f"{name}: {usd:.2f} USD a month" for name, usd in monthly.items())
-with plots.canvas(title, "USD a month, us-east-1", size=(7, 3.4), alt=alt) as axes:
-    for by_hour, colour, hatch, label in ((True, 1, "//", "runs"), (False, 4, "", "lies there")):
-        bars = monthly.where(hourly == by_hour, 0)
-        look = {"color": plots.COLOURS[colour], "hatch": hatch, "edgecolor": "white"}
-        axes.barh(
-            monthly.index, bars, label=f"{label}: by the {'hour' if by_hour else 'GB'}", **look
-        )
-    for row, usd in enumerate(monthly):
-        axes.text(usd, row, f" {usd:,.2f}", va="center", fontsize=8)
+running, stored = monthly[hourly], monthly[~hourly].rename("{}, 10 GB".format)
+title = f"Running: {running.min():.0f} to {running.max():.0f} USD a month; "
+title += f"10 GB stored: {stored.min():.1f} to {stored.max():.1f}"
+both = [
+    ("running: billed by the hour", running, "o"),
+    ("stored: billed by the GB-month", stored, "s"),
+]
+alt = f"{title}. " + "; ".join(
+    f"{name}: {usd:.2f}" for _, rows, _ in both for name, usd in rows.items()
+)
+with plots.canvas(title, "USD a month, us-east-1 (logarithmic)", size=(7, 3.6), alt=alt) as axes:
+    for (label, rows, mark), colour in zip(both, plots.COLOURS[:4:3], strict=False):
+        axes.plot(rows, rows.index, mark, color=colour, markersize=8, label=label)
+        for name, usd in rows.items():
+            axes.annotate(
+                f"{usd:,.2f}", (usd, name), (8, 0), textcoords="offset points", va="center"
+            )
+    axes.set_xscale("log")
+    axes.set_xlim(0.1, 1000)
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.invert_yaxis()
-    axes.grid(axis="y", visible=False)
     axes.legend(frameon=False, loc="lower right")
 
 # %%
@@ -116,10 +130,11 @@ with pd.option_context("display.max_colwidth", None):
     display(idle)
 
 # %% [markdown]
-# List prices, each with its date; `workshop/account/prices.toml` names the sources. In December
-# 2022 somebody [reported](https://github.com/amazon-science/alexa-teacher-models/issues/5) a bill
-# of more than 2,000 USD after a tutorial; AWS's support had found the cost under "Hosting", as an
-# endpoint is billed.
+# List prices, each with its date; `workshop/account/prices.toml` names the sources. The instances
+# differ in size: an ml.m5.xlarge is two ml.m5.large, and is priced so. In December 2022 somebody
+# [reported](https://github.com/amazon-science/alexa-teacher-models/issues/5) a bill of more than
+# 2,000 USD after a tutorial; AWS support had found the cost under "Hosting", which is where
+# endpoints are billed.
 #
 # **SageMaker Studio** is in neither the table nor this course's clean-up. If you opened it, list
 # what runs there: `aws sagemaker list-apps`. A space's app is an instance, billed until it is
@@ -167,8 +182,8 @@ result = workshop.follow(estimator)
 
 # %% [markdown]
 # Next you register the model, with the two **tags** that everything in this course carries,
-# `workshop` and `seat`. You also register one with a very similar name and no tags. Pretend that it
-# belongs to a colleague.
+# `workshop` and `seat`, and another with a similar name and no tags. Pretend that it belongs to a
+# colleague.
 
 # %%
 api = session.client("sagemaker")
@@ -191,12 +206,15 @@ for name, tags in ((own_model, ours), (colleagues_model, [])):
 
 # %%
 resources = cleanup.find(session)
+absent = [each.kind for each in cleanup.TYPES if each.kind not in resources.kinds]
+print(f"Looked for, and not there: {', '.join(absent)}.")
 resources.table()
 
 # %% [markdown]
-# The objects are the data, your packed code and the trained model. `not told` and `not known`: AWS
-# doesn't report the size of a log stream; it is a few kilobytes. Stacks and models are not the
-# job's: you made them. The rest is what a job leaves:
+# Notebook instances and NAT gateways would be in stacks. `not told` and `not known`: AWS doesn't
+# report the size of a log stream, a few kilobytes; a job has one for each instance. You made the
+# stacks and the model, and most objects are data that you uploaded. The job left the others, its
+# packed code and trained model, and:
 
 # %%
 kinds = set(resources.table()["how many"].index)
@@ -227,9 +245,9 @@ for foreign in resources.foreign:
 #
 # ## Delete, and look again
 #
-# Running things go first: they cost most, and may still write something. Then come the logs, the
-# records of the jobs, and objects before the bucket's stack, because CloudFormation can't delete a
-# bucket that isn't empty.
+# Running things would go first: they cost most, and may still write something. Here nothing runs,
+# so models begin. Then come the logs, the records of the jobs, and objects before the bucket's
+# stack, because CloudFormation can't delete a bucket that isn't empty.
 
 # %%
 report = cleanup.clean(session)
@@ -239,8 +257,9 @@ report = cleanup.clean(session)
 # what is left, and why.
 
 # %%
-for line in report.lines():
-    print(line)
+left_now = cleanup.find(session)
+print(f"A new look finds {left_now.count} things of this seat.")
+print("\n".join(report.lines()))
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert report.nothing_left, "Read the lines above, fix the cause, and run this section again."
@@ -262,11 +281,11 @@ assert again.done == [], "A second run found something: what still writes?"
 # %% [markdown]
 # ## What AWS keeps
 #
-# Some things you can't delete, and needn't: they are free.
+# Some things you can't and needn't delete: they are free.
 #
 # - **CloudFormation** lists a deleted stack for 90 days
 #   ([ListStacks](https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ListStacks.html)).
-# - **CloudTrail**, the record of who called what, keeps the calls of 90 days ([event
+# - **CloudTrail**, the record of who called what, keeps the calls of the last 90 days ([event
 #   history](https://docs.aws.amazon.com/awscloudtrail/latest/userguide/view-cloudtrail-events.html)).
 # - The **bill** keeps its lines. Look at it two days later: it is the final proof.
 #
@@ -323,8 +342,8 @@ workshop.quiz("99")
 # %% [markdown]
 # ## Summary
 #
-# - Jobs end. What runs, endpoints, notebook instances, Studio's apps and parts of a network, is
-#   billed until you delete it, used or not.
+# - Jobs end. What runs (endpoints, notebook instances, Studio's apps, parts of a network) is billed
+#   until you stop or delete it, used or not.
 # - Tags say whose a thing is. Names don't.
 # - Delete the proof of ownership last.
 # - A clean-up ends with a look at the account: either nothing is left, or it says what and why.
@@ -352,13 +371,14 @@ assert colleagues_model in survivors, "The colleague's model is gone: that must 
 workshop.save_results(foreign_survived=colleagues_model in survivors)
 
 # %% [markdown]
-# `local-sagemaker stop --forget` ends the emulator and deletes what it keeps, for every seat.
+# Optional: `local-sagemaker stop --forget` ends the emulator and deletes all that it keeps, for
+# every seat.
 #
 # ## Next
 #
-# Train your own model. Copy [lesson 05](05_horovod_on_training_instances.ipynb), put your script in
-# the place of ours, and finish with `workshop clean`.
+# Train your own model. Copy [lesson 05](05_horovod_on_training_instances.ipynb), replace our
+# script with yours, and finish with `workshop clean`.
 #
 # Further reading: AWS's pages on [distributed
-# training](https://docs.aws.amazon.com/sagemaker/latest/dg/distributed-training.html). For work
-# that is divided otherwise, [Dask](https://distributed.dask.org) and [Ray](https://docs.ray.io).
+# training](https://docs.aws.amazon.com/sagemaker/latest/dg/distributed-training.html). For other
+# ways of dividing work, [Dask](https://distributed.dask.org) and [Ray](https://docs.ray.io).

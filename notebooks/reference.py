@@ -49,6 +49,7 @@
 # | DDP | 1 or more | all of PyTorch | any | an all-reduce in every step |
 # | DataParallel | 1 | all of PyTorch | GPUs | a copy of the model to every GPU in every step |
 # | FSDP | 1 or more | PyTorch 2.6 or later (FSDP2) | GPUs | more traffic; each GPU stores less |
+# | local SGD, DiLoCo | 2 or more | all of PyTorch | any | another result than DDP's |
 # | SMDDP | 2 or more | up to PyTorch 2.5.1, TensorFlow 2.11.0 | p4d, p4de | large instances |
 # | Horovod | 1 or more | up to TensorFlow 2.12.0, PyTorch 1.13.1 | any | old images |
 # | MultiWorkerMirrored | 1 or more | TensorFlow 2.9 or later | any | Keras 2 for `fit` |
@@ -209,6 +210,24 @@ workshop.show_diff("train/train_torch.py", "train/train_torch_ddp.py")
 #                 loss += part.detach()
 #             optimizer.step()
 # ```
+#
+# For `torch.compile`, compile the wrapped model. DDP's buckets then cut the compiled graph, so that
+# `backward()` still sends a bucket while it computes the next one:
+#
+# ```python
+#     parallel_model = torch.compile(DistributedDataParallel(model))
+# ```
+#
+# All ranks still hold the same weights, which differ by rounding from those of the uncompiled
+# script. The first step of each shape of input waits for the compiler: compile long trainings.
+#
+# For a job that outlives an instance: `torchrun --nnodes 3:4 --max-restarts 5`, and checkpoints on
+# a disk that all see. When one of four instances is lost, torchrun starts three ranks, and four
+# again when another comes. Set `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`: torchrun 2.13 keeps its
+# store over a restart, and new ranks connect to the addresses of dead ones
+# ([pytorch#135712](https://github.com/pytorch/pytorch/issues/135712)). Choose as `--rdzv-endpoint`
+# a machine that stays. The script keeps its global batch, a multiple of both numbers.
+# [lose_an_instance.py](../scripts/demos/lose_an_instance.py) does all that on one machine.
 #
 # What uneven data does to DDP, and what `join` does about it, is in
 # [uneven_data_torch.py](../scripts/demos/uneven_data_torch.py). For SLURM, Kubernetes, Ray and ssh
@@ -594,6 +613,80 @@ answer = client.create_training_job(**request)
 
 # %% [markdown]
 # <!-- SDK v3: fsdp -->
+
+# %% [markdown]
+# ## Local SGD and DiLoCo (PyTorch)
+#
+# For ranks whose links are slow: each rank takes `sync-every` steps of its own, and then all
+# average their weights. The bytes are those of DDP divided by `sync-every`; the result is not
+# DDP's, so compare the loss as well as the time. [Lesson 12](12_talk_less_often.ipynb) measures
+# both. `--outer-learning-rate 0.7 --outer-momentum 0.9` makes it DiLoCo. The diff is from DDP.
+
+# %%
+workshop.show_diff("train/train_torch_ddp.py", "train/train_torch_local_sgd.py")
+
+# %% [markdown]
+# On one machine:
+#
+# ```
+# torchrun --standalone --nproc_per_node 2 train_torch_local_sgd.py --sync-every 8
+# ```
+
+# %%
+image = image_uris.retrieve(
+    "pytorch",
+    region,
+    version="2.2.0",
+    py_version="py310",
+    instance_type="ml.c5.xlarge",
+    image_scope="training",
+)
+
+# %%
+estimator = PyTorch(
+    entry_point="train_torch_local_sgd.py",
+    source_dir=source_dir,
+    distribution={"torch_distributed": {"enabled": True}},
+    hyperparameters={"epochs": epochs, "sync-every": 8},
+    image_uri=image,
+    role=role,
+    instance_type="ml.c5.xlarge",
+    instance_count=2,
+    volume_size=30,
+    max_run=1800,
+    output_path=f"s3://{bucket}/jobs",
+    code_location=f"s3://{bucket}/jobs",
+    base_job_name=f"workshop-{seat}-local-sgd",
+    disable_profiler=True,
+    debugger_hook_config=False,
+    tags=tags,
+    sagemaker_session=sagemaker_session,
+)
+estimator.fit(channels, wait=False)
+
+# %%
+request = {
+    "TrainingJobName": started("local-sgd"),
+    "RoleArn": role,
+    "AlgorithmSpecification": {"TrainingImage": image, "TrainingInputMode": "File"},
+    "HyperParameters": {
+        "sagemaker_program": "train_torch_local_sgd.py",
+        "sagemaker_submit_directory": source,
+        "sagemaker_torch_distributed_enabled": "true",
+        "sagemaker_instance_type": "ml.c5.xlarge",
+        "epochs": str(epochs),
+        "sync-every": "8",
+    },
+    "InputDataConfig": input_data,
+    "OutputDataConfig": {"S3OutputPath": f"s3://{bucket}/jobs"},
+    "ResourceConfig": {"InstanceType": "ml.c5.xlarge", "InstanceCount": 2, "VolumeSizeInGB": 30},
+    "StoppingCondition": {"MaxRuntimeInSeconds": 1800},
+    "Tags": tags,
+}
+answer = client.create_training_job(**request)
+
+# %% [markdown]
+# <!-- SDK v3: local_sgd -->
 
 # %% [markdown]
 # ## SMDDP (PyTorch)

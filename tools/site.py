@@ -34,6 +34,7 @@ PAGES = (
     "docs/measurements.md",
     "notebooks/glossary.md",
     "local-sagemaker/README.md",
+    "local-sagemaker/OPERATIONS.md",
     "notebooks/sdk_v3/README.md",
     "notebooks/sdk_v3/results.md",
     "notebooks/sdk_v3/sdk_v3.ipynb",
@@ -228,7 +229,14 @@ def _write_field_guide(page: Path) -> None:
     by_number = {path.stem[:2]: path.stem for path in lessons()}
     for failure in failures.ALL.values():
         lines += ["", f"({failure.name})=", f"## {failure.name}", ""]
-        lines += [f"**You see**: {failure.symptom}", "", f"**Do**: {failure.remedy}", ""]
+        lines += [f"**You see**: {failure.symptom}", ""]
+        if failure.recorded:
+            lines += ["```text", failure.recorded, "```", ""]
+        lines += [f"**Do**: {failure.remedy}", ""]
+        if failure.cause:
+            lines += [f"`workshop why` says: {failure.cause}.", ""]
+        if failure.thread:
+            lines += [f"Somebody else's: <{failure.thread}>", ""]
         if failure.lesson in by_number:
             target = f"notebooks/{by_number[failure.lesson]}.ipynb"
             lines += [f"[Lesson {failure.lesson}]({target}) explains it."]

@@ -30,6 +30,7 @@ from workshop.account.prices import (
     cost,
     idle_price,
     price_table,
+    up_to_cents,
 )
 from workshop.account.stacks import template_parameters
 from workshop.course.lessons import lessons, number
@@ -225,7 +226,7 @@ def seat(numbers: list[str]) -> Bill:
         len(jobs),
         sum(job.instance_count for job in jobs),
         sum(price.usd for price in costs),
-        sum(price.most_usd for price in costs),
+        up_to_cents(sum(price.most_usd for price in costs)),
     )
 
 
@@ -307,7 +308,7 @@ def _dated() -> str:
 def idle_costs() -> str:
     """What costs by the hour or by the GB while it is there: an hour, a day, a month."""
     rows = [
-        "| while there is | USD | a day | a month | price of | source |",
+        "| while there is | USD | a day | a month | price as of | source |",
         "|---|---|---|---|---|---|",
     ]
     for name in price_table()["idle"]:

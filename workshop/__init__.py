@@ -29,7 +29,9 @@ _HOME = {  # name -> the module that it comes from
     "show_diff": "workshop.lesson.show",
     "show_function": "workshop.lesson.show",
     "start_ranks": "workshop.launch.ranks",
+    "up_to_cents": "workshop.account.prices",
     "versions": "workshop.lesson.show",
+    "why": "workshop.diagnosis.answer",
 }
 
 

@@ -14,7 +14,7 @@ from emulator_harness import SCRIPTS, command_request
 
 from local_sagemaker.cluster import linux
 from local_sagemaker.pytest_plugin import TrainingJob
-from local_sagemaker.training.job_bandwidth import VARIABLE
+from local_sagemaker.training.connectivity import BANDWIDTH
 
 
 def host_network() -> dict[str, str]:
@@ -105,7 +105,7 @@ def started(emulator, name: str, words: str | None, command: list[str], **change
     body = command_request(name, [sys.executable, *command], instances=2)
     body["ResourceConfig"] |= changes
     if words is not None:
-        body["Environment"] = {VARIABLE: words}
+        body["Environment"] = {BANDWIDTH: words}
     emulator.client("sagemaker").create_training_job(**body)
     return name
 

@@ -40,8 +40,7 @@ def up(tmp_path_factory):
     emulator = Emulator.__new__(Emulator)
     emulator.state, emulator.options = state, ["--grace", "3"]
     emulator.start_output = ok(command(state, "start", "--port", "0", "--grace", "3"))
-    emulator.running = daemon.running(state)
-    emulator.env = daemon.environment(state, emulator.running.port)
+    emulator.use(daemon.running(state))
     emulator.client("s3").create_bucket(Bucket=BUCKET)
     emulator.put("data/part-0.txt", "x")
     yield emulator

@@ -20,7 +20,7 @@ def store(tmp_path):
 
 
 def put(store, key: str, body: bytes, versioned: bool = False):
-    segment = store.blobs.write([body])
+    segment, _ = store.blobs.write([body])
     etag = hashlib.md5(body, usedforsecurity=False).hexdigest()
     return store.put("bucket", key, versioned, [segment], etag, {"Metadata": {"a": "b"}})
 
@@ -86,7 +86,7 @@ def test_a_copy_outlives_its_original(store):
 
 
 def test_a_range_reads_its_own_bytes_alone(store, monkeypatch):
-    parts = [store.blobs.write([bytes([n]) * MEGABYTE]) for n in range(4)]
+    parts = [store.blobs.write([bytes([n]) * MEGABYTE])[0] for n in range(4)]
     stored = store.put("bucket", "parts", False, parts, "etag", {})
     opened = []
     real = type(store.blobs.folder).open
@@ -103,7 +103,7 @@ def test_a_range_reads_its_own_bytes_alone(store, monkeypatch):
 def test_an_upload_in_parts(store):
     upload = store.begin_upload("bucket", "big", {})
     for number, body in ((1, b"replaced"), (1, b"one"), (2, b"two"), (3, b"left out")):
-        store.put_part(upload.key, number, store.blobs.write([body]), "etag")
+        store.put_part(upload.key, number, *store.blobs.write([body]))
     assert files(store) == [b"left out", b"one", b"two"]
     chosen = [part.segments[0] for part in store.parts(upload.key)[:2]]
     stored = store.put("bucket", "big", False, chosen, "etag-2", {}, upload=upload.key)
@@ -112,7 +112,7 @@ def test_an_upload_in_parts(store):
     assert store.upload(upload.key) is None
     # One that is given up leaves nothing.
     upload = store.begin_upload("bucket", "other", {})
-    store.put_part(upload.key, 1, store.blobs.write([b"one"]), "etag")
+    store.put_part(upload.key, 1, *store.blobs.write([b"one"]))
     store.end_upload(upload.key)
     assert (files(store), store.uploads("bucket")) == ([b"one", b"two"], [])
 

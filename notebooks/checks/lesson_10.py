@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest import mock
 
+import pandas as pd
+
+from workshop.failures import five_jobs
 from workshop.lesson.check import Wrong, exercise
 
 OLD, PIECES = b"the checkpoint of step 100", [b"the ", b"checkpoint ", b"of step 200"]
@@ -275,3 +278,88 @@ def _watching(path: Path, pieces: list[bytes], breaks: bool = False) -> Iterator
             yield piece
     if breaks:
         raise _Taken("the instance was taken away")
+
+
+@exercise("10.5")
+def causes(answer) -> str:
+    """The five jobs that were started last: of each its cause, and the rank that has it."""
+    jobs = five_jobs.newest()
+    given = answer(pd.DataFrame() if jobs is None else jobs.table.copy())
+    if jobs is None:
+        raise Wrong("No jobs have been started: run the cell with five_jobs.start(...) first.")
+    if not isinstance(given, dict) or set(given) != set(jobs.causes):
+        raise Wrong(f"Return a dictionary with an entry for each of {', '.join(jobs.causes)}.")
+    for name, right in jobs.causes.items():
+        pair = tuple(given[name]) if isinstance(given[name], list) else given[name]
+        if not isinstance(pair, tuple) or len(pair) != 2 or pair[0] not in five_jobs.CAUSES:
+            raise Wrong(
+                f"Job {name}: give a cause and a rank, such as ('straggler', 0) or ('narrow "
+                f"link', None). Causes are: {', '.join(five_jobs.CAUSES)}."
+            )
+        if pair != right:
+            rows = jobs.table[jobs.table["job"] == name].set_index("rank")
+            raise Wrong(f"Job {name}: {_misreading(rows, right, pair)}")
+    return "Four causes and a job that is merely long, told apart by what a step consists of."
+
+
+def _misreading(rows: pd.DataFrame, right: tuple, given: tuple) -> str:
+    """What somebody overlooked who named this cause and rank. rows: of the job, by rank."""
+    if given[0] == right[0]:
+        return _wrong_rank(rows, *right, given[1])
+    shares = rows[five_jobs.PARTS].div(rows["step"], axis=0)
+    if given[0] == "oversubscribed cores":
+        threads, cores = rows["threads"].sum(), rows["cores"].max()
+        return f"its ranks have {threads} threads together, on {cores} cores: that isn't it."
+    if right[0] == five_jobs.NOTHING:
+        return (
+            f"its step is long, but {shares['compute'].min():.0%} of it is compute, on all ranks "
+            "alike, and its ranks train more examples per second than the others: its batches are "
+            "larger. A long step alone is no fault."
+        )
+    if given[0] == five_jobs.NOTHING:
+        part = shares[["data", "wait", "communication"]].max()
+        return f"{part.max():.0%} of a rank's step is {part.idxmax()}. Where does that come from?"
+    if right[0] == "straggler":
+        if given[0] == "slow input":
+            return f"no rank waits for data for more than {shares['data'].max():.0%} of its step."
+        waits, rest = rows["wait"].max(), rows["communication"].max()
+        return (
+            f"a rank spends much time in its collective, but {waits:.0f} ms of each step it waits "
+            f"there for the other rank; the exchange itself takes {rest:.0f} ms."
+        )
+    if right[0] == "slow input":
+        return (
+            f"a rank does come late to the collective. But why? For {shares['data'].max():.0%} of "
+            "its step it waits for data. Name the cause, not the effect."
+        )
+    count, size = rows["collectives"].max(), rows["KiB of each"].max()
+    if given[0] in ("straggler", "slow input"):
+        wait, exchange = shares[["wait", "communication"]].max()
+        return (
+            f"wait is {wait:.0%} of a step at most, and data are there in time: the ranks come "
+            f"together. Then up to {exchange:.0%} of the step is communication."
+        )
+    if right[0] == "tiny buckets":
+        return (
+            f"the gradients are those of the other jobs, but here they go in {count} collectives "
+            f"of {size:.0f} KiB. Each costs a latency, however wide the link is."
+        )
+    return (
+        f"all gradients go in {count} collective{'s'[: count > 1]} of {size:.0f} KiB, as large as "
+        "DDP makes them. Few large messages that take long: what is narrow?"
+    )
+
+
+def _wrong_rank(rows: pd.DataFrame, cause: str, rank: int | None, given: int | None) -> str:
+    """The cause is right, the rank isn't."""
+    if rank is None:
+        return f"{cause} is right, but all ranks are alike: the rank is None."
+    if given not in rows.index:
+        return f"{cause} is right, and one rank has it. Which: {rows.index.tolist()}?"
+    if cause == "slow input":
+        data = rows.loc[given, "data"] / rows.loc[given, "step"]
+        return f"{cause} is right, but rank {given} waits for data for {data:.0%} of its step only."
+    return (
+        f"{cause} is right, but you named the rank that waits, {rows.loc[given, 'wait']:.0f} ms of "
+        "each step. Look who it waits for: the straggler itself waits for nobody."
+    )

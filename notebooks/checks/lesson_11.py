@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 from workshop.launch.ranks import RankFailed, start_ranks
@@ -88,49 +89,57 @@ def _check_layer(result: dict, at: str, world_size: int) -> None:
 
 @exercise("11.3")
 def choose(answer) -> str:
-    """Every number of parameters around the limits of each way."""
-    for instances in (1, 2, 4, 32):
-        for billions in (1, 3, 4.3, 8, 12, 16, 20, 30, 34, 40, 70, 100, 140, 1000):
-            right, got = _right(billions, instances), answer(billions, instances)
-            if got == right:
-                continue
-            if got not in (*WAYS, "none"):
-                raise Wrong(f"{got!r} is no answer: return one of {', '.join(WAYS)}, none.")
-            raise Wrong(
-                f"{billions} billion parameters, {instances} instances: {right!r}, you said "
-                f"{got!r}. {_choice_reason(billions, instances, got, right)}"
-            )
-    return "Right for every size, on 1 to 32 instances."
+    """Numbers of parameters and budgets around the limits of each way."""
+    sizes = (1, 3, 4.3, 8, 12, 16, 20, 30, 34, 40, 70, 100, 140, 1000)
+    for instances, billions, budget in itertools.product((2, 1, 4, 32), sizes, (1000, 100, 50, 20)):
+        right, got = _right(billions, instances, budget), answer(billions, instances, budget)
+        if got == right:
+            continue
+        if got not in (*WAYS, "none"):
+            raise Wrong(f"{got!r} is no answer: return one of {', '.join(WAYS)}, none.")
+        reason = _choice_reason(billions, instances, budget, got, right)
+        raise Wrong(
+            f"{billions} billion parameters, {instances} instances, {budget} GB over the link: "
+            f"{right!r}, you said {got!r}. {reason}"
+        )
+    return "Right for every size and link, on 1 to 32 instances."
 
 
-def _sent(way: str, instances: int) -> float:
-    """Models over the link between instances."""
+def _sent_gb(billions: float, way: str, instances: int) -> float:
+    """GB over the link of an instance."""
+    ranks = 8 * instances
     if instances == 1:
         return 0.0
-    ranks = 8 * instances
     if way == "hsdp":
-        return 2 * (instances - 1) / instances
-    return (3 if way == "zero3" else 2) * (ranks - 1) / ranks
+        models = 2 * (instances - 1) / instances
+    else:
+        models = (3 if way == "zero3" else 2) * (ranks - 1) / ranks
+    return models * 2 * billions
 
 
 def _fits(billions: float, way: str, instances: int) -> bool:
     return _gigabytes(billions, way, instances) + ACTIVATIONS <= GPU
 
 
-def _right(billions: float, instances: int) -> str:
-    fitting = [way for way in WAYS if _fits(billions, way, instances)]
-    return min(fitting, key=lambda way: _sent(way, instances), default="none")
+def _right(billions: float, instances: int, budget: float) -> str:
+    for way in WAYS:
+        fits = _fits(billions, way, instances) and _sent_gb(billions, way, instances) <= budget
+        if fits and (way, instances) != ("hsdp", 1):
+            return way
+    return "none"
 
 
-def _choice_reason(billions: float, instances: int, got: str, right: str) -> str:
+def _choice_reason(billions: float, instances: int, budget: float, got: str, right: str) -> str:
     if got == "none":
         return (
-            f"{right} needs {_gigabytes(billions, right, instances):g} GB, and 10 for activations."
+            f"{right} needs {_gigabytes(billions, right, instances):g} GB, and 10 for activations, "
+            f"and sends {_sent_gb(billions, right, instances):g} GB."
         )
-    needed = _gigabytes(billions, got, instances)
+    if (got, instances) == ("hsdp", 1):
+        return "On one instance HSDP is ZeRO-3: call it zero3."
+    needed, sent = _gigabytes(billions, got, instances), _sent_gb(billions, got, instances)
     if not _fits(billions, got, instances):
         return f"{got} needs {needed:g} GB, and 10 for activations: more than 80."
-    if _sent(got, instances) > _sent(right, instances):
-        sent = {way: f"{_sent(way, instances):.2f}" for way in (got, right)}
-        return f"Over the link {got} sends {sent[got]} models, {right} {sent[right]}."
-    return f"{right} fits, too, sends no more, and comes first."
+    if sent > budget:
+        return f"{got} sends {sent:g} GB over the link."
+    return f"{right} keeps to both limits, too, and comes first."

@@ -55,40 +55,50 @@ def _check_accumulated(result: dict, at: str) -> None:
         )
 
 
-@exercise("12.2", seconds=180)
-def outer_step(answer) -> str:
-    """Run the answer on real ranks for three outer steps; name the usual mistakes."""
-    for world_size in (2, 3):
-        with start_ranks(world_size) as ranks:
-            results = _on_ranks(ranks, "12.2", "call_outer_step", answer, 3)
-            for rank, result in enumerate(results):
-                _check_outer_step(result, f"{world_size} ranks, 3 outer steps: rank {rank}")
-    return "The shared weights of PyTorch's own SGD with Nesterov momentum, on all ranks."
-
-
-MISTAKES = {
-    "the_sum": "goes too far: an all-reduce adds. Divide by the ranks",
-    "its_own": "goes its own way. All ranks must take the mean of all ways: all-reduce",
-    "plain_momentum": "has plain momentum. Nesterov's looks ahead: way + 0.9 * momentum",
-    "the_wrong_sign": "goes backwards: the way is (shared - weights), and is subtracted",
+LINKS = {  # Mbit/s, seconds of alone's step, (bytes per step, steps to the goal) by way
+    "a slow link": (20, 0.004, {"DDP": (472_000, 105), "top-k": (11_000, 150)}, 160, "alone"),
+    "a larger model": (
+        200,
+        0.15,
+        {"DDP": (5e6, 100), "local SGD": (312_500, 110)},
+        160,
+        "local SGD",
+    ),
+    "a slow and long step": (20, 0.2, {"DDP": (5e6, 100), "top-k": (1e5, 120)}, 190, "top-k"),
+    "a fast link": (10_000, 0.05, {"DDP": (5e6, 100), "DiLoCo": (1e5, 150)}, 160, "DDP"),
 }
 
 
-def _check_outer_step(result: dict, at: str) -> None:
-    if not any(result["momentum"]):
-        raise Wrong(f"{at}: `momentum` is still zero: change it in place.")
-    if not _close(result, "weights", "shared"):
+@exercise("12.2")
+def plan(answer) -> str:
+    """Ask for r, its ceiling and the fastest way on four links; name the usual mistakes."""
+    for at, (mbit, alone, ways, alone_steps, best) in LINKS.items():
+        returned = answer(mbit, alone, {**ways, "alone": (0, alone_steps)})
+        if not (isinstance(returned, tuple | list) and len(returned) == 3):
+            raise Wrong(f"{returned!r} are not three values. Return (r, ceiling, best).")
+        _check_plan(*returned, 8 * ways["DDP"][0] / (mbit * 1e6) / alone, best, at)
+    return "r, its ceiling and the fastest way, on four links; once it was one rank alone."
+
+
+def _check_plan(r: float, ceiling: float, best: str, right: float, fastest: str, at: str) -> None:
+    if math.isclose(r, right / 8, rel_tol=0.1):
         raise Wrong(
-            f"{at} goes on from weights of its own: copy the shared ones into `weights`, in place."
+            f"{at}: r is 8 times too small: the link is given in bits, the gradients in bytes."
         )
-    if _close(result, "shared", "expected"):
-        return
-    for name, message in MISTAKES.items():
-        if _close(result, "shared", f"expected_of_{name}"):
-            raise Wrong(f"{at} {message}.")
-    raise Wrong(
-        f"{at} has other shared weights than PyTorch's SGD. Are all three changed in place?"
-    )
+    if math.isclose(r, 1 / right, rel_tol=0.01):
+        raise Wrong(f"{at}: r is upside down: exchange / compute.")
+    if not math.isclose(r, right, rel_tol=0.01):
+        raise Wrong(f"{at}: r is {right:.3g}, not {r:.3g}: DDP's 8 * bytes / (mbit * 1e6) / alone.")
+    if not math.isclose(ceiling, 1 + right, rel_tol=0.01):
+        raise Wrong(
+            f"{at}: the ceiling is {1 + right:.3g}: a step without its exchange is 1 + r times as "
+            "fast."
+        )
+    if best != fastest:
+        raise Wrong(
+            f"{at}: {fastest} gets to the goal first, not {best}. Compare steps x (alone + "
+            "exchange) of all ways; one rank alone is one of them."
+        )
 
 
 def _close(result: dict, name: str, other: str) -> bool:

@@ -14,7 +14,7 @@
 # %% [markdown]
 # # 10 · Exercises: interruptions and failures
 #
-# Four exercises, from easy to hard. None of them needs a job.
+# Five exercises; the last is a lab, in which you diagnose five jobs. None of them needs SageMaker.
 
 # %%
 import json
@@ -24,6 +24,8 @@ from collections import Counter
 from pathlib import Path
 
 import workshop
+from workshop import plots
+from workshop.failures import five_jobs
 
 # %% [markdown]
 # ## Exercise 10.1 · What an interruption cost (6 minutes, easy)
@@ -197,3 +199,80 @@ def save(path, chunks):
 
 # %% tags=["check"]
 workshop.check("10.4", save)
+
+# %% [markdown]
+# ## Exercise 10.5 · Five jobs (20 minutes, hard)
+#
+# The next cell trains one model five times, in two ranks each, for about half a minute in all. Four
+# of the jobs are slow, each by another cause, and one is as fast as it can be. Your name decides
+# which is which, so a neighbour's answer doesn't help.
+#
+# <details><summary>Hint</summary>
+# Which part of a step is the largest? If a rank waits, the cause is at the other one: does that
+# have more to do, or do its data come late? If communication is large on both ranks, how many
+# collectives are there, and how large is each? How long a step is says little.
+# </details>
+
+# %%
+jobs = five_jobs.start("your name")
+
+# %% [markdown]
+# **First the evidence.** In ms per step and rank: step = compute + data + wait + exposed
+# communication. `data` is the time in which the rank waits for its next batch, and `wait` that in
+# which it waits, in a collective, for the other rank. `collectives` are those of one step.
+
+# %%
+jobs.table.set_index(["job", "rank"]).round(1)
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+parts = jobs.table[five_jobs.PARTS].rename(columns={"communication": "exposed communication"})
+parts.index = [f"{job}, rank {rank}" for job, rank in jobs.table[["job", "rank"]].to_numpy()]
+plots.stacked_bars(parts, "Five jobs: what a step consists of")
+
+# %% [markdown]
+# A trace shows when the ranks of a job called their collectives, over four steps. Look at the
+# others, too:
+
+# %%
+jobs.trace("A")
+
+# %% [markdown]
+# **Then your diagnosis.** Return for each job its cause and the rank that has it; `None` if the
+# ranks are alike: `{"A": ("straggler", 0), "B": ("narrow link", None), ...}`. The causes are
+# `"straggler"`, `"slow input"`, `"tiny buckets"`, `"narrow link"`, `"nothing is wrong"`, and
+# `"oversubscribed cores"`, which no job may have. You may type the five lines, or write rules that
+# find them in the table `evidence`.
+
+
+# %% tags=["answer"]
+def causes(evidence):
+    """Job -> (cause, rank), the rank None where all are alike. evidence: the table above."""
+    # BEGIN SOLUTION
+    answers = {}
+    for job, rows in evidence.set_index("rank").groupby("job"):
+        shares = rows[["compute", "data", "wait", "communication"]].div(rows["step"], axis=0)
+        if shares["data"].max() > 0.3:
+            answers[job] = ("slow input", shares["data"].idxmax())
+        elif rows["threads"].sum() >= 3 * rows["cores"].max():
+            answers[job] = ("oversubscribed cores", None)
+        elif rows["collectives"].max() >= 12:
+            answers[job] = ("tiny buckets", None)
+        elif shares["communication"].max() > 0.5:
+            answers[job] = ("narrow link", None)
+        elif shares["wait"].max() > 0.25:
+            answers[job] = ("straggler", shares["wait"].idxmin())
+        else:
+            answers[job] = ("nothing is wrong", None)
+    return answers
+    # END SOLUTION
+
+
+# %% tags=["check"]
+workshop.check("10.5", causes)
+
+# %% [markdown]
+# Now ask the tool. Does it say what you said?
+
+# %%
+for name in jobs.causes:
+    print(f"Job {name}: {str(workshop.why(jobs[name])).partition('Evidence:')[0]}")

@@ -27,7 +27,8 @@ import workshop
 #
 # How many GB (10⁹ bytes) does a rank hold between two steps, for a model of `billions` of
 # parameters? `way` is `"ddp"`, `"zero1"`, `"zero2"`, `"zero3"` or `"hsdp"`. Each of the `instances`
-# has 8 ranks. With ZeRO-1 count the gradients once. (The lesson's own holds its part twice.)
+# has 8 ranks. Count the gradients once, with DDP as views of its buckets, and with ZeRO-1 without
+# the averaged part that the lesson's own holds apart.
 #
 # <details><summary>Hint</summary>
 #
@@ -110,33 +111,37 @@ workshop.check("11.2", divided_linear)
 # ## Exercise 11.3 · Which way? (10 minutes, medium)
 #
 # Mixed precision as in 11.1, GPUs of 80 GB, 8 on each instance. Activations take 10 GB of each GPU.
-# Which way fits and sends the fewest bytes over the link between instances? If several send the
-# same, take the one that comes first here: `"ddp"`, `"zero1"`, `"zero2"`, `"hsdp"`, `"zero3"`. On
-# one instance nothing crosses: then take the first that fits. If none fits, return `"none"`.
+# The links between instances are the other limit: while a step computes, `budget` GB can cross the
+# link of an instance. Take the first way that keeps to both limits, in this order: `"ddp"`,
+# `"zero1"`, `"zero2"`, `"hsdp"`, `"zero3"`. If none does, return `"none"`. On one instance nothing
+# crosses a link, and HSDP is ZeRO-3: call it `"zero3"`.
 #
 # Count as in the lesson, over NCCL: rings of all ranks, HSDP's all-reduce of the shards between the
-# instances.
+# instances. A model, what travels in one pass, is the weights or the gradients: 2 bytes for each
+# parameter.
 #
 # <details><summary>Hint</summary>
 #
 # Models over the link, for N ranks on I instances: DDP, ZeRO-1 and ZeRO-2 2 (N - 1) / N, ZeRO-3
-# 3 (N - 1) / N, HSDP 2 (I - 1) / I. Compare for two instances, then for many.
+# 3 (N - 1) / N, HSDP 2 (I - 1) / I. So with I = 1 HSDP's are 0; set the others to 0 as well.
 #
 # </details>
 
 
 # %% tags=["answer"]
-def choose(billions, instances):
+def choose(billions, instances, budget):
     """ "ddp", "zero1", "zero2", "hsdp", "zero3" or "none"."""
     # BEGIN SOLUTION
     ranks = 8 * instances
-    around, between = (ranks - 1) / ranks, (instances - 1) / instances
-    sent = {"ddp": 2 * around, "zero1": 2 * around, "zero2": 2 * around}
-    sent |= {"hsdp": 2 * between, "zero3": 3 * around}
-    fitting = [way for way in sent if held_gb(billions, way, instances) + 10 <= 80]
-    if instances == 1:
-        return fitting[0] if fitting else "none"
-    return min(fitting, key=sent.get, default="none")
+    around = (ranks - 1) / ranks if instances > 1 else 0
+    passes = {"ddp": 2 * around, "zero1": 2 * around, "zero2": 2 * around}
+    if instances > 1:
+        passes["hsdp"] = 2 * (instances - 1) / instances
+    passes["zero3"] = 3 * around
+    for way, models in passes.items():
+        if held_gb(billions, way, instances) + 10 <= 80 and models * 2 * billions <= budget:
+            return way
+    return "none"
     # END SOLUTION
 
 

@@ -14,8 +14,8 @@
 # %% [markdown]
 # # 12 · Exercises: talk less often
 #
-# Three ways to send less, written by you: one message for several batches, DiLoCo's outer step, and
-# the memory of what was not sent.
+# Two ways to send less, written by you: one message for several batches, and the memory of what was
+# not sent. And between them the question that comes first: will it pay?
 
 # %%
 import workshop
@@ -59,46 +59,38 @@ def accumulate(parallel, optimizer, batches):
 workshop.check("12.1", accumulate)
 
 # %% [markdown]
-# ## Exercise 12.2 · DiLoCo's outer step (12 minutes, hard)
+# ## Exercise 12.2 · Will it pay? (8 minutes, medium)
 #
-# Each rank has trained alone for a while: its `weights` are its own, while `shared`, the weights
-# from which all began, and `momentum` are the same on all ranks. All three are vectors. Change
-# them **in place**, with `rate` 0.7 and Nesterov's momentum of 0.9, as PyTorch's SGD does it:
-#
-#     way = mean over the ranks of (shared - weights)
-#     momentum = 0.9 * momentum + way
-#     shared = shared - rate * (way + 0.9 * momentum)
-#
-# At the end every rank goes on from the shared weights.
+# Decide before you start a job. You know the link (`mbit`, in Mbit/s), `alone`, the seconds of a
+# step that sends nothing, and `ways`: of each its bytes per step and its steps to the goal, such as
+# `{"DDP": (472_000, 105), "top-k": (11_000, 150), "alone": (0, 160)}`. Nothing overlaps, and
+# every way computes as long as *alone*. Return DDP's r, the ceiling that follows from it, and the
+# name of the way that gets to the goal first.
 #
 # <details><summary>Hint</summary>
 #
-# `dist.all_reduce` adds up, in place. `shared -= ...` and `weights.copy_(...)` change a tensor in
-# place; `shared = ...` only gives the name to another one.
+# A byte has 8 bits, a megabit is a million. Fewer bytes make a step shorter, but the goal may take
+# more steps.
 #
 # </details>
 
 
 # %% tags=["answer"]
-def outer_step(shared, weights, momentum, rate=0.7):
-    """An outer step, in place; all ranks end with the same shared, weights and momentum."""
-    import torch.distributed as dist
-
+def plan(mbit, alone, ways):
+    """(r of DDP, the ceiling of what sending less can win, the fastest way to the goal)."""
     # BEGIN SOLUTION
-    way = shared - weights
-    dist.all_reduce(way)
-    way /= dist.get_world_size()
-    momentum.mul_(0.9).add_(way)
-    shared -= rate * (way + 0.9 * momentum)
-    weights.copy_(shared)
+    exchange = {way: 8 * sent / (mbit * 1e6) for way, (sent, _) in ways.items()}
+    seconds = {way: steps * (alone + exchange[way]) for way, (_, steps) in ways.items()}
+    r = exchange["DDP"] / alone
+    return r, 1 + r, min(seconds, key=seconds.get)
     # END SOLUTION
 
 
 # %% tags=["check"]
-workshop.check("12.2", outer_step)
+workshop.check("12.2", plan)
 
 # %% [markdown]
-# ## Exercise 12.3 · What is left out is not lost (10 minutes, medium)
+# ## Exercise 12.3 · What is left out is not lost (8 minutes, medium)
 #
 # Of each gradient, a vector, only the `count` numbers that are largest in size travel. Return their
 # places and their values. `left_out`, a vector of the same length, at first zeros, remembers what

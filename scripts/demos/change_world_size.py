@@ -14,19 +14,18 @@ apart: the largest difference of any weight; largest: the largest weight.
 
 import argparse
 import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import torch
+from torch.distributed import run as torchrun
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
 from common.arguments import add_flag, number
 from common.errors import ScriptError, run_main
 from common.report import emit
 
 DEMOS = Path(__file__).parent
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
 
 
 def numbers(text: str) -> list[int]:
@@ -49,27 +48,38 @@ def main() -> None:
         for number_of_parts, ranks in enumerate(args.ranks, 1):
             train(ranks, number_of_parts * args.steps, args, parts)
         train(1, len(args.ranks) * args.steps, args, whole)
-        ours, alone = (torch.load(end / "model.pt")["state_dict"] for end in (parts, whole))
+        report_difference(parts, whole)
+
+
+def training_script() -> Path:
+    """Return where train_torch_ddp.py is: in a job beside this file, in the kit in `train`."""
+    beside = DEMOS / "train_torch_ddp.py"
+    return beside if beside.is_file() else DEMOS.parent / "train" / "train_torch_ddp.py"
+
+
+def report_difference(parts: Path, whole: Path) -> None:
+    """Compare the models that two trainings have saved."""
+    ours, alone = (torch.load(end / "model.pt")["state_dict"] for end in (parts, whole))
     apart = max((ours[name] - alone[name]).abs().max().item() for name in alone)
     largest = max(tensor.abs().max().item() for tensor in alone.values())
     emit(event="compared", apart=apart, largest=largest)
 
 
-def train(ranks: int, until: int, args: argparse.Namespace, folder: Path) -> None:
+def train(
+    ranks: int, until: int, args: argparse.Namespace, folder: Path, learning_rate: float = 0.05
+) -> None:
     """Train from the checkpoint in the folder, if there is one, to step `until`."""
-    script = next(
-        path
-        for path in (DEMOS / "train_torch_ddp.py", DEMOS.parent / "train" / "train_torch_ddp.py")
-        if path.is_file()
-    )
     flags = {"global-batch-size": args.global_batch_size, "max-steps": until, "log-every": 1}
     flags |= {"epochs": 1000, "checkpoint-dir": folder, "checkpoint-every": args.steps}
-    flags |= {"save-to": folder}
+    flags |= {"save-to": folder, "learning-rate": learning_rate}
     words = [word for name, value in flags.items() for word in (f"--{name}", str(value))]
-    quiet = os.environ | {"OMP_NUM_THREADS": "1"}  # else torchrun says that it sets it
-    done = subprocess.run([*TORCHRUN, str(ranks), script, *words], env=quiet)
-    if done.returncode:
-        raise ScriptError(f"training with {ranks} ranks ended with code {done.returncode}")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # else torchrun says that it sets it
+    try:  # what the command torchrun does, without importing torch once more
+        torchrun.main(
+            ["--standalone", "--nproc-per-node", str(ranks), str(training_script()), *words]
+        )
+    except ChildFailedError as error:
+        raise ScriptError(f"training with {ranks} ranks failed: {error}") from error
 
 
 if __name__ == "__main__":

@@ -46,6 +46,8 @@ def arguments() -> argparse.Namespace:
     chunks = "196608,393216,786432"
     add_flag(parser, "--link-bytes", type=sizes, default=chunks, help="of a ring's messages")
     add_flag(parser, "--card-bytes", type=sizes, default=[], help="of tensors, for network cards")
+    slow = list_of(_algorithm, "names")
+    add_flag(parser, "--smallest-only", type=slow, default=[], help="not with the larger --bytes")
     add_flag(parser, "--blocks", type=count, default=5, help="measurements of each")
     add_flag(parser, "--calls", type=count, default=1, help="calls in a row in each of them")
     parser.add_argument("--model_dir", help="accepted because the SDK's estimator always sends it")
@@ -63,7 +65,7 @@ def main() -> None:
         raise ScriptError(str(error)) from error
     say(event="placement", instances=len(instances), ranks_per_instance=len(instances[0]))
     for algorithm in args.algorithms:
-        check(algorithm)
+        check(algorithm)  # which opens its connections, too
     measure_links(args)
     measure_adding(args)
     measure_all_reduces(args)
@@ -88,8 +90,10 @@ def measure_adding(args: argparse.Namespace) -> None:
 def measure_all_reduces(args: argparse.Namespace) -> None:
     """Print a line for each size and algorithm; algorithms alternate, block by block."""
     for n_bytes in args.bytes:
+        left_out = args.smallest_only if n_bytes > min(args.bytes) else []
+        algorithms = [name for name in args.algorithms if name not in left_out]
         calls = tiers.calls_for(n_bytes, args.calls)
-        by_algorithm = timing.interleaved_seconds(args.algorithms, n_bytes, calls, args.blocks)
+        by_algorithm = timing.interleaved_seconds(algorithms, n_bytes, calls, args.blocks)
         for algorithm, seconds in by_algorithm.items():
             slowest = tiers.slowest(seconds)
             say(event="all_reduce", algorithm=algorithm, bytes=n_bytes, seconds=slowest)

@@ -8,7 +8,7 @@ pages in the ways of less_often/methods.py. First each way of --train trains wit
 of the weights and the batches; then the steps of the ways of --time are timed in rounds. "DDP
 again" is a second DDP: what differs between the two is noise. Rank 0 prints JSON lines:
 
-    {"event": "model", "world_size": 2, "gradient_bytes": 464000, "batch": 1024}
+    {"event": "model", "world_size": 2, "gradient_bytes": 469916, "batch": 128}
     {"event": "trained", "method": "DDP", "seed": 0, "steps": [0, 32, ...], "losses": [4.7, ...],
      "sent_bytes": [...], "models": 1, "weights_sha256": "..."}
     {"event": "timed", "method": "DDP", "seconds": [...]}
@@ -21,6 +21,7 @@ seconds: of a step, by round, on the slowest rank.
 
 import argparse
 import itertools
+import math
 from collections.abc import Iterator
 from functools import partial
 
@@ -38,7 +39,8 @@ from less_often.methods import METHODS, Batches, Steps
 from sharding import gpt
 
 TEST_SEQUENCES = 64
-STEPS = 4  # in a measurement, of ways that send in every step
+STEPS = 1  # taken at a time, of ways that send in every step
+BLOCK_SECONDS = 0.2  # of a measurement, at least: far above the moment by which ranks begin apart
 
 
 def arguments() -> argparse.Namespace:
@@ -51,7 +53,7 @@ def arguments() -> argparse.Namespace:
     add_flag(parser, "--steps", type=positive, default=192, help="of each training")
     add_flag(parser, "--evaluate-every", type=positive, default=32, help="steps")
     add_flag(parser, "--rounds", type=positive, default=5, help="measurements of each step")
-    add_flag(parser, "--sequences", type=positive, default=2, help="of each rank's batch")
+    add_flag(parser, "--sequences", type=positive, default=1, help="of each rank's batch")
     add_flag(parser, "--width", type=positive, default=64, help="of the GPT; a multiple of 4")
     add_flag(parser, "--learning-rate", type=number(float, 0), default=4e-3)
     parser.add_argument("--model_dir", help="accepted because the SDK's estimator always sends it")
@@ -114,7 +116,12 @@ class Task:
             _, steps = self.start(method, 0)
             counts[method] = _named(method).keywords.get("every", STEPS)
             functions[method] = partial(take, steps, counts[method])
-        measured = timing.in_turns(functions, 1, self.args.rounds, warm_up=2)
+        first = timing.in_turns(functions, 1, 1, warm_up=2)
+        for method, function in functions.items():
+            periods = math.ceil(BLOCK_SECONDS / tiers.slowest(first[method])[0])
+            counts[method] *= periods
+            functions[method] = partial(take, function.args[0], counts[method])
+        measured = timing.in_turns(functions, 1, self.args.rounds, warm_up=0)
         for method in methods:
             slowest = tiers.slowest(measured[method])
             seconds = [round(value / counts[method], 6) for value in slowest]

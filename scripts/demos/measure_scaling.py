@@ -18,6 +18,8 @@ configuration, and one for each round, in seconds per step, the median of its st
 - step: the ranks average their gradients in every step. again: the same, measured once more: what
   lies between the two is noise.
 - exchange: an all-reduce of as many bytes as the gradients have, and nothing else.
+
+--global-batch-sizes 16,64 measures several, one after the other, each with a line for itself.
 """
 
 import argparse
@@ -30,7 +32,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.arguments import add_flag, local_batch_size, number, parser_for
+from common.arguments import add_flag, list_of, local_batch_size, number, parser_for
 from common.data import load_channel
 from common.errors import run_main
 from common.report import emit
@@ -54,8 +56,10 @@ class Library:
     finish: Callable[[], object]
 
 
-def with_horovod(args: argparse.Namespace, images: np.ndarray, labels: np.ndarray) -> Library:
-    """TensorFlow, and Horovod's average of the gradients."""
+def with_horovod(
+    args: argparse.Namespace, images: np.ndarray, labels: np.ndarray
+) -> Callable[[int], Library]:
+    """TensorFlow, and Horovod's average of the gradients: a function of the global batch size."""
     from common.keras2 import tf  # before Horovod
 
     # isort: split
@@ -85,22 +89,28 @@ def with_horovod(args: argparse.Namespace, images: np.ndarray, labels: np.ndarra
 
     parameters = build_model(images.shape[1:], args.hidden_units).count_params()
     gradients = tf.zeros(parameters)
-    local = local_batch_size(args.global_batch_size, hvd.size())
-    return Library(
-        rank=hvd.rank(),
-        world_size=hvd.size(),
-        gradient_bytes=4 * parameters,
-        alone=step(args.global_batch_size if args.scaling == "strong" else local, average=False),
-        compute=step(local, average=False),
-        step=step(local, average=True),
-        exchange=lambda: hvd.allreduce(gradients, name="exchange").numpy(),
-        gather=hvd.allgather_object,
-        finish=hvd.shutdown,
-    )
+
+    def library(batch_size: int) -> Library:
+        local = local_batch_size(batch_size, hvd.size())
+        return Library(
+            rank=hvd.rank(),
+            world_size=hvd.size(),
+            gradient_bytes=4 * parameters,
+            alone=step(batch_size if args.scaling == "strong" else local, average=False),
+            compute=step(local, average=False),
+            step=step(local, average=True),
+            exchange=lambda: hvd.allreduce(gradients, name="exchange").numpy(),
+            gather=hvd.allgather_object,
+            finish=hvd.shutdown,
+        )
+
+    return library
 
 
-def with_torch(args: argparse.Namespace, images: np.ndarray, labels: np.ndarray) -> Library:
-    """PyTorch, and DistributedDataParallel's average."""
+def with_torch(
+    args: argparse.Namespace, images: np.ndarray, labels: np.ndarray
+) -> Callable[[int], Library]:
+    """PyTorch, and DistributedDataParallel's average: a function of the global batch size."""
     import torch
     import torch.distributed as dist
     from torch.nn.functional import cross_entropy
@@ -141,18 +151,21 @@ def with_torch(args: argparse.Namespace, images: np.ndarray, labels: np.ndarray)
         dist.all_gather_object(values, value)
         return values
 
-    local = local_batch_size(args.global_batch_size, dist.get_world_size())
-    return Library(
-        rank=dist.get_rank(),
-        world_size=dist.get_world_size(),
-        gradient_bytes=4 * len(gradients),
-        alone=step(args.global_batch_size if args.scaling == "strong" else local, average=False),
-        compute=step(local, average=False),
-        step=step(local, average=True),
-        exchange=exchange,
-        gather=gather,
-        finish=cleanup,
-    )
+    def library(batch_size: int) -> Library:
+        local = local_batch_size(batch_size, dist.get_world_size())
+        return Library(
+            rank=dist.get_rank(),
+            world_size=dist.get_world_size(),
+            gradient_bytes=4 * len(gradients),
+            alone=step(batch_size if args.scaling == "strong" else local, average=False),
+            compute=step(local, average=False),
+            step=step(local, average=True),
+            exchange=exchange,
+            gather=gather,
+            finish=cleanup,
+        )
+
+    return library
 
 
 def rows(values: np.ndarray, count: int) -> np.ndarray:
@@ -199,11 +212,21 @@ def main() -> None:
     add_flag(parser, "--scaling", choices=["strong", "weak"], default="strong")
     add_flag(parser, "--steps", type=positive, default=4, help="in one measurement")
     add_flag(parser, "--rounds", type=positive, default=7, help="measurements of each")
+    sizes, several = list_of(positive, "sizes"), "several, in place of --global-batch-size"
+    add_flag(parser, "--global-batch-sizes", type=sizes, help=several)
     parser.set_defaults(global_batch_size=512, threads_per_rank=1)
     args = parser.parse_args()
     images, labels = load_channel(args.training)
     make = with_horovod if args.library == "tensorflow" else with_torch
-    library = make(args, images, labels)
+    with_batch = make(args, images, labels)
+    for batch_size in args.global_batch_sizes or [args.global_batch_size]:
+        library = with_batch(batch_size)
+        measure(library, batch_size, args)
+    library.finish()
+
+
+def measure(library: Library, batch_size: int, args: argparse.Namespace) -> None:
+    """Print a line for this batch size, and one for each round."""
     instances = len(set(library.gather(socket.gethostname())))
     if library.rank == 0:
         emit(
@@ -212,20 +235,19 @@ def main() -> None:
             scaling=args.scaling,
             world_size=library.world_size,
             instances=instances,
-            global_batch_size=args.global_batch_size,
-            local_batch_size=args.global_batch_size // library.world_size,
+            global_batch_size=batch_size,
+            local_batch_size=batch_size // library.world_size,
             gradient_bytes=library.gradient_bytes,
             steps=args.steps,
         )
     shuffled = random.Random(args.seed)  # the same order on every rank
     order = ["alone", "compute", "step", "again", "exchange"]
-    measure_round(library, 2, order)
+    measure_round(library, 1, order)
     for _ in range(args.rounds):
         shuffled.shuffle(order)
         record = measure_round(library, args.steps, order)
         if library.rank == 0:
             emit(event="round", **record)
-    library.finish()
 
 
 if __name__ == "__main__":

@@ -108,17 +108,25 @@ def measure(way: str, args: argparse.Namespace, text, characters: int, ranks_her
         gc.collect()
         watch.peak = 0
         watch.sent.clear()
-        loss = train_step(parallel, optimizer, text, args, WARM_UP)
+        steps: list[tuple[float, dict]] = []
+
+        def watched_step() -> None:
+            loss = train_step(parallel, optimizer, text, args, WARM_UP).item()
+            steps.append((loss, dict(watch.sent)))
+
+        cards = tiers.card_bytes(watched_step)
+        if cards is None:  # nothing counts here
+            watched_step()
+    ((loss, sent),) = steps
     release_sent_tensors(groups)
     tensors = held_tensors(model, optimizer) | {"held": watch.held_bytes(), "peak": watch.peak}
-    cards = tiers.card_bytes(lambda: train_step(parallel, optimizer, text, args, WARM_UP + 1))
     weights = whole_weights(model)
     record = {
         "model_bytes": sum(4 * parameter.numel() for parameter in model.parameters()),
         **tensors,
-        "sent": dict(watch.sent),
-        "card_bytes": max(sent for sent, _ in cards) if cards else None,
-        "loss": round(all_reduce_mean(loss.item()), 6),
+        "sent": sent,
+        "card_bytes": max(out for out, _ in cards) if cards else None,
+        "loss": round(all_reduce_mean(loss), 6),
         "weights_sha256": weights_hash(weights),
     }
     return record, weights

@@ -7,13 +7,15 @@ SageMaker: entry_point="measure_steps.py", source_dir="scripts/demos", distribut
 {"enabled": True, "processes_per_host": 2}}. Rank 0 prints JSON lines:
 
     {"event": "steps", "world_size": 2, "hidden_units": 512, "gradient_bytes": 1090088,
-     "images": 64, "all_reduce": "default", "seconds": [...], "behind": [...]}
+     "images": 64, "all_reduce": "default", "seconds": [...], "behind": [...],
+     "card_bytes": 1740210}
 
 images: of each rank's batch. all_reduce: DDP's communication hook (common/hooks_torch.py), or
 "default again", the same configuration a second time: what differs between the two is noise.
 seconds: of one step, by block, on the slowest rank; all are measured in rounds. behind: of them,
-those after the largest gradient was ready, on rank 0. The images are
-random numbers: their values change nothing in the time. Each rank computes with one thread.
+those after the largest gradient was ready, on rank 0. card_bytes: what the busiest instance's
+network card sent in a step; null where the system keeps no such counts. The images are random
+numbers: their values change nothing in the time. Each rank computes with one thread.
 """
 
 import argparse
@@ -64,11 +66,13 @@ def main() -> None:
     seconds = timing.in_turns(steps, args.steps, args.blocks, warm_up=warm_up)
     for case, step in steps.items():
         slowest = [round(value, 6) for value in tiers.slowest(seconds[case])]
+        behind, cards = list(step.behind), tiers.card_bytes(step)
+        card_bytes = max(sent for sent, _ in cards) if cards else None
         units, images, all_reduce = case
         about = {"world_size": dist.get_world_size(), "hidden_units": units}
         about |= {"gradient_bytes": step.gradient_bytes, "images": images, "all_reduce": all_reduce}
         if dist.get_rank() == 0:
-            emit(event="steps", **about, seconds=slowest, behind=step.behind)
+            emit(event="steps", **about, seconds=slowest, behind=behind, card_bytes=card_bytes)
     cleanup()
 
 

@@ -1,10 +1,10 @@
 """Read TFRecord files record by record, as train_tf_fit.py does, or whole, into arrays.
 
-    python scripts/demos/read_tfrecord.py --how stream FOLDER
-    python scripts/demos/read_tfrecord.py --how whole FOLDER
+    python scripts/demos/read_tfrecord.py FOLDER
 
-Prints one JSON line about one epoch of batches, without a model: seconds until the first batch was
-there and until the last, and by how many megabytes the process had grown at its largest.
+Prints for each way, streaming first, a JSON line about one epoch of batches, without a model:
+seconds until the first batch was there and until the last, and by how many megabytes the process
+had grown at its largest so far.
 --times 20 reads each file of the folder twenty times, as if there were twenty times as many.
 """
 
@@ -45,9 +45,8 @@ def peak_megabytes() -> float:
 
 
 def main() -> None:
-    """Read one epoch, and say what it took."""
+    """Read one epoch in each way, and say what it took."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
-    add_flag(parser, "--how", choices=["stream", "whole"], required=True)
     add_flag(parser, "--times", type=number(int, 1), default=1, help="read each file so often")
     add_flag(parser, "--global-batch-size", type=number(int, 1), default=64)
     parser.add_argument("folder", type=Path)
@@ -57,25 +56,26 @@ def main() -> None:
         raise ScriptError(f"{args.folder} holds no *.tfrecord: name a channel of such files")
     settings = SimpleNamespace(global_batch_size=args.global_batch_size, seed=0)
     list(train_tf_fit.stream(files[:1], 0, 1)[0].batch(8).take(1))  # TensorFlow has started up
-    before, began = peak_megabytes(), time.perf_counter()
-    ways = {"stream": train_tf_fit.stream, "whole": whole}
-    examples, parse, count, _ = ways[args.how](files, 0, 1)
-    steps = count // args.global_batch_size
-    for step, _ in enumerate(train_tf_fit.batches(settings, examples, parse, count, 1), 1):
-        if step == 1:
-            first = time.perf_counter() - began
-        if step == steps:
-            break
-    emit(
-        event="read",
-        how=args.how,
-        files=len(files),
-        records=count,
-        megabytes=round(sum(Path(path).stat().st_size for path in files) / 1e6, 1),
-        seconds_to_first_batch=round(first, 3),
-        seconds=round(time.perf_counter() - began, 3),
-        grown_megabytes=round(peak_megabytes() - before, 1),
-    )
+    before = peak_megabytes()
+    for how, open_files in {"stream": train_tf_fit.stream, "whole": whole}.items():
+        began = time.perf_counter()
+        examples, parse, count, _ = open_files(files, 0, 1)
+        steps = count // args.global_batch_size
+        for step, _ in enumerate(train_tf_fit.batches(settings, examples, parse, count, 1), 1):
+            if step == 1:
+                first = time.perf_counter() - began
+            if step == steps:
+                break
+        emit(
+            event="read",
+            how=how,
+            files=len(files),
+            records=count,
+            megabytes=round(sum(Path(path).stat().st_size for path in files) / 1e6, 1),
+            seconds_to_first_batch=round(first, 3),
+            seconds=round(time.perf_counter() - began, 3),
+            grown_megabytes=round(peak_megabytes() - before, 1),
+        )
 
 
 if __name__ == "__main__":

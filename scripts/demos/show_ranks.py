@@ -1,6 +1,6 @@
 """The smallest program of several ranks: meet, add up one number, say who one is.
 
-    torchrun --standalone --nproc_per_node 2 scripts/demos/show_ranks.py
+    torchrun --standalone --nproc-per-node 2 scripts/demos/show_ranks.py
 
 It prints five of the dozen variables that torchrun sets: what a script needs to meet the others and
 to choose a GPU.

@@ -59,10 +59,13 @@ def main() -> None:
     hvd.init()  # STEP 1
     rank, size = hvd.rank(), hvd.size()  # STEP 1
     local_rank, local_size = hvd.local_rank(), hvd.local_size()  # STEP 2
-    for gpu in tf.config.list_physical_devices("GPU"):  # STEP 2
+    gpus = tf.config.list_physical_devices("GPU")  # STEP 2
+    for gpu in gpus:  # STEP 2
         tf.config.experimental.set_memory_growth(gpu, True)  # STEP 2
+    if gpus:  # STEP 2
+        tf.config.set_visible_devices(gpus[local_rank % len(gpus)], "GPU")  # STEP 2
     average = all_reduce_mean  # STEP 9
-    prepare(args, local_rank, local_size)  # shows this rank the GPU number local_rank alone
+    prepare(args, local_rank, local_size)  # divides the cores among the ranks
     args.global_batch_size *= size  # STEP 3
     args.learning_rate *= size  # STEP 3
 

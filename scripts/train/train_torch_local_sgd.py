@@ -4,8 +4,8 @@
     torchrun ... --sync-every 50 --outer-learning-rate 0.7 --outer-momentum 0.9
 
 For slow links between the ranks. Each rank takes --sync-every steps of its own. Then all take one
-outer step from the weights that they last shared, along the mean of the ways that they have gone:
-all of it (local SGD), or with Nesterov momentum as in DiLoCo, https://arxiv.org/abs/2311.08105.
+outer step from the weights that they last shared, along the mean of how far each has moved: all of
+it (local SGD), or with Nesterov momentum as in DiLoCo, https://arxiv.org/abs/2311.08105.
 SageMaker: distribution={"torch_distributed": {"enabled": True}} or {"mpi": {"enabled": True}}.
 """
 
@@ -113,9 +113,9 @@ def evaluate(model, device, images, labels):
 
 
 def outer_step(model, shared, outer):
-    """Move the shared weights along the mean of all ranks' ways; this rank goes on from there."""
+    """Step with the mean of all ranks' displacements as a gradient; go on from the new weights."""
     for common, weight in zip(shared.parameters(), model.parameters()):
-        common.grad = common.detach() - weight.detach()  # what an optimizer takes for a gradient
+        common.grad = common.detach() - weight.detach()  # its mean: the pseudo-gradient
         dist.all_reduce(common.grad)
         common.grad /= dist.get_world_size()
     outer.step()

@@ -37,7 +37,7 @@ SMALL: dict[str, dict] = {
         "expected_accuracy": 0.85,
     },
     "04": {"max_steps": 6, "steps": 2, "rounds": 3},
-    "05": {"measured_batch": 256, "steps": 2, "rounds": 3, "short_batches": [64]},
+    "05": {"measured_batch": 256, "steps": 2, "rounds": 3, "short_batches": [16, 64]},
     "06": {
         "links": ["wide", "25mbit"],
         "jobs_each": 1,
@@ -59,9 +59,10 @@ SMALL: dict[str, dict] = {
         "interrupt_at": 300,
         "elastic_ranks": [2, 1],
         "elastic_steps": 10,
+        "schedules": 6,
     },
     "11": {"width": 64, "rounds": 2},
-    "12": {"steps": 64, "seeds": [0], "rounds": 2},
+    "12": {"steps": 128, "seeds": [0], "rounds": 2, "links": ["wide", "20mbit"]},
     "99": {},
 }
 AS_A_LEARNER: list[str] = []  # the emulator's own options

@@ -38,6 +38,11 @@ def usd(jobs, seconds: float | None = None) -> float:
     )
 
 
+def is_rounded_up(shown: str, exact: float) -> bool:
+    """A limit in cents must not be below what may have to be paid."""
+    return -1e-9 < float(shown) - exact < 0.01
+
+
 def test_what_is_made_is_in_step():
     for page in (GUIDE, FIRST_RUN):
         assert tables.filled(page) == page, "Run `python -m tools.sync`"
@@ -46,7 +51,7 @@ def test_what_is_made_is_in_step():
     ):
         jobs = [job for lesson in lessons_of.split() for job in JOBS[lesson]]
         assert float(about) == pytest.approx(usd(jobs, PLANNED_SECONDS), abs=0.0051), lessons_of
-        assert float(most) == pytest.approx(usd(jobs), abs=0.0051), lessons_of
+        assert is_rounded_up(most, usd(jobs)), lessons_of
     tried = re.findall(r"`workshop run ([\d ]+) --target aws`", FIRST_RUN)
     assert sorted(" ".join(tried).split()) == [lesson for lesson in LESSONS if JOBS[lesson]]
     assert set(re.findall(r"<!-- made: (\w+) -->", GUIDE)) >= {"timetables", "quotas", "costs"}
@@ -74,10 +79,8 @@ def test_the_timetables_fit_their_hours_and_take_the_lessons_own_minutes(monkeyp
 def test_a_lessons_row_and_its_own_header_say_what_its_jobs_cost():
     for lesson, (jobs, minutes, planned, most) in rows("| lesson | jobs").items():
         of = JOBS.get(lesson, [job for name in LESSONS for job in JOBS[name]])  # **all**
-        assert (float(planned), float(most)) == (
-            pytest.approx(usd(of, PLANNED_SECONDS), abs=0.0051),
-            pytest.approx(usd(of), abs=0.0051),
-        ), lesson
+        assert float(planned) == pytest.approx(usd(of, PLANNED_SECONDS), abs=0.0051), lesson
+        assert is_rounded_up(most, usd(of)), lesson
         if lesson == "**all**":
             instances = sum(job.instance_count for job in of)
             assert jobs == f"{len(of)} jobs, {instances} instances"
@@ -115,9 +118,7 @@ def test_a_class_is_summed_from_the_tables():
     assert float(costs["**together**"][0]) == pytest.approx(sum(parts), abs=0.025)
     jobs = [job for lesson in LESSONS for job in JOBS[lesson]]
     assert parts[0] == pytest.approx(usd(jobs, PLANNED_SECONDS), abs=0.0051)
-    assert float(costs["the jobs at most instead of once"][0]) == pytest.approx(
-        usd(jobs), abs=0.0051
-    )
+    assert is_rounded_up(costs["the jobs at most instead of once"][0], usd(jobs))
     assert parts[2] == pytest.approx(16 * PRICE["idle"]["notebook ml.m5.xlarge"]["usd"], abs=0.0051)
     for seat, twenty in costs.values():
         assert float(twenty) == pytest.approx(20 * float(seat), abs=0.7)

@@ -74,12 +74,18 @@ def install_uv() -> str:
 def make_venv(uv: str, python: str | None) -> None:
     """Make .venv, unless a finished one of a fitting Python is there."""
     executable = find_python(uv, python)
-    finished = STAMP.exists() and (VENV / "bin" / "pip").exists()
-    # A moved folder: the scripts name the old one.
-    finished = finished and str(VENV).encode() in (VENV / "bin" / "pip").read_bytes()[:4096]
-    if finished and (python is None or version_of(str(PYTHON)) == version_of(executable)):
+    pip = VENV / "bin" / "pip"
+    # Not in a moved folder: the scripts name the old one.
+    belongs_here = pip.exists() and str(VENV).encode() in pip.read_bytes()[:4096]
+    same_python = python is None or version_of(str(PYTHON)) == version_of(executable)
+    if belongs_here and STAMP.exists() and same_python:
         STAMP.unlink()
         return
+    if VENV.is_symlink() and pip.exists() and not belongs_here:  # uv would empty it
+        raise SetupError(
+            f"{VENV} is a link to {VENV.resolve()}, which another folder set up.\n"
+            "Delete the link, then run the same command again: this folder gets its own."
+        )
     command = [uv, "venv", "--clear", "--seed", "--python", executable, str(VENV)]
     run(f"make .venv of {executable}", command, uv_settings(Path(sys.executable)), LOG)
 

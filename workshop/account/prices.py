@@ -10,6 +10,7 @@ does not have has no price here, and nobody guesses.
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -65,15 +66,21 @@ class Cost:
         return self.instance_count * seconds / 3600 * self.usd_per_hour
 
     def __str__(self) -> str:
+        most = up_to_cents(self.most_usd)
         return (
             f"{self.instance_count} x {self.instance_type} for {self.seconds:g} s: "
-            f"{self.usd:.4f} USD. At most {self.most_usd:.2f} USD: max_run is {self.max_run} s, "
+            f"{self.usd:.4f} USD. At most {most:.2f} USD: max_run is {self.max_run} s, "
             f"and {GRACE_SECONDS} s more to save.\n"
             f"{self.usd_per_hour:g} USD per instance and hour, {self.region}, "
             f"price list of {self.price_date}: {self.source}"
         )
 
     __repr__ = __str__
+
+
+def up_to_cents(usd: float) -> float:
+    """USD, rounded up to whole cents: what is named as a limit must not be below it."""
+    return math.ceil(round(100 * usd, 6)) / 100
 
 
 def cost(
@@ -113,7 +120,8 @@ def cost_table(configurations: Iterable[Mapping[str, Any]], max_run: int = MAX_R
     configurations: each with instance_type, instance_count and, if there is an estimate,
         seconds. Other keys become columns in front.
 
-    A type without a price has no numbers, and "not known" with the reason in the last column.
+    A type whose row has no price has no numbers, and "not known" with the reason in the last
+    column; a type without a row raises PriceNotKnown.
     """
     import pandas as pd
 
@@ -131,10 +139,10 @@ def _row(configuration: dict[str, Any], max_run: int) -> dict[str, Any]:
     try:
         job_cost = cost(kind, count, seconds, max_run)
     except PriceNotKnown:
-        return {**row, **numbers, "price of": f"not known: {_instance(kind)['unknown']}"}
+        return {**row, **numbers, "price as of": f"not known: {_instance(kind)['unknown']}"}
     values = (count * job_cost.usd_per_hour, job_cost.usd, job_cost.most_usd)
     numbers = dict(zip(numbers, values, strict=True))
-    return {**row, **numbers, "price of": str(job_cost.price_date)}
+    return {**row, **numbers, "price as of": str(job_cost.price_date)}
 
 
 @dataclass(frozen=True)
@@ -197,7 +205,7 @@ def idle_table():
         thing = price.description if price.per == "hour" else f"10 GB of {price.description}"
         usd = f"{price.usd:g} per {price.per}"
         rows.append((name, thing, usd, round(monthly, 2), str(price.price_date)))
-    columns = ["name", "what is there", "USD", "USD a month", "price of"]
+    columns = ["name", "what is there", "USD", "USD a month", "price as of"]
     frame = pd.DataFrame(rows, columns=columns).set_index("name")
     return frame.sort_values("USD a month", ascending=False)
 

@@ -30,6 +30,7 @@ from workshop.account.prices import (
     cost,
     hourly_cost,
     idle_price,
+    up_to_cents,
     usd_per_month,
 )
 
@@ -229,7 +230,7 @@ class RunningJob(SageMakerType):
         except (PriceNotKnown, KeyError):  # instance groups have no one type
             usd, limit = None, "an unknown sum"
         else:
-            usd, limit = hour.usd, f"{hour.most_usd:.2f} USD"
+            usd, limit = hour.usd, f"{up_to_cents(hour.most_usd):.2f} USD"
         note = self.limit.format(limit)
         return replace(resource, usd_per_month=None, usd_per_hour=usd, note=note)
 

@@ -15,6 +15,8 @@ import click
 COMMANDS = {
     "jobs": "workshop.cli.jobs:jobs",
     "break": "workshop.cli.breaking:break_",
+    "why": "workshop.cli.why:explain",
+    "record": "workshop.cli.why:record",
     "logs": "workshop.cli.jobs:logs",
     "stop": "workshop.cli.jobs:stop",
     "doctor": "workshop.cli.doctor:doctor",

@@ -60,6 +60,7 @@ def _serving_type(lesson: str | None, given: tuple[str, ...]) -> str:
 def _together(jobs: list) -> str:
     """What all jobs cost at most."""
     from workshop.account.preflight import most_usd
+    from workshop.account.prices import up_to_cents
 
     most, without = 0.0, 0
     for job in jobs:
@@ -68,7 +69,7 @@ def _together(jobs: list) -> str:
         except ValueError:  # such as PriceNotKnown
             without += 1
     rest = f", and {without} whose price is not known" if without else ""
-    return f"All {len(jobs)} jobs together: at most {most:.2f} USD{rest}."
+    return f"All {len(jobs)} jobs together: at most {up_to_cents(most):.2f} USD{rest}."
 
 
 def _session(target: str, seat: str):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import papermill
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
+from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 
 from workshop.jobs.lesson_jobs import check_parameters, parameters_of
@@ -20,6 +21,21 @@ COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 class NotebookFailed(Exception):
     """A cell failed; the message names notebook and cell, and has the error's last lines."""
+
+
+class _SavedAtTheEnd(NBClientEngine):
+    """Writes the copy once; papermill's own checks and writes it before and after each cell."""
+
+    @classmethod
+    def execute_managed_notebook(cls, nb_man, kernel_name, **options):
+        path, nb_man.output_path = nb_man.output_path, None
+        try:
+            return super().execute_managed_notebook(nb_man, kernel_name, **options)
+        finally:
+            nb_man.output_path = path
+
+
+papermill_engines.register("saved_at_the_end", _SavedAtTheEnd)
 
 
 class _LastCell:
@@ -62,6 +78,7 @@ def execute(
             str(partial),
             parameters,
             kernel_name=kernel,
+            engine_name="saved_at_the_end",
             cwd=str(notebook.parent),
             # disable=None: no bar where there is no terminal
             progress_bar=progress and {"desc": notebook.stem, "leave": False, "disable": None},

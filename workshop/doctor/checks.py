@@ -16,6 +16,7 @@ import psutil
 import local_sagemaker
 from workshop.doctor import installed
 from workshop.doctor.installed import CheckResult, fail, ok, warn
+from workshop.launch.processes import is_free
 
 GB = 1e9
 DISK_LOW, DISK_NEEDED = 3 * GB, 0.5 * GB
@@ -198,7 +199,7 @@ def aws_cli() -> CheckResult:
 
 def emulator_port(port: int) -> CheckResult:
     """Free, or the emulator of this state directory is there."""
-    if local_sagemaker.is_free(port):
+    if is_free(port):
         return ok("free for the emulator")
     running = local_sagemaker.running(local_sagemaker.state_directory())
     if running and running.port == port:

@@ -10,10 +10,11 @@
 
 The command `workshop break` does the same at a shell.
 
-To add a failure of ranks, touch three files: write the script with the mistake,
-scripts/demos/breaking/NAME.py; add its check and its entry to RANKS in ranks.py; add the words
-that its line must have to LINES in tests/workshop/failures/test_failure_catalogue.py. A failure of
-a job needs the entry in JOBS of jobs.py and the line of the test.
+What is said of each is in catalogue.toml. To add one of a few lines, add a function to
+scripts/demos/breaking/short.py, and its entry there. One of ranks that needs more is a script,
+scripts/demos/breaking/NAME.py, and its check in ranks.py; one of a job is a function of jobs.py.
+Add the words that its line must have to LINES in
+tests/workshop/failures/test_failure_catalogue.py.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ import time
 from workshop.failures.jobs import JOBS
 from workshop.failures.ranks import RANKS
 from workshop.failures.reproduction import Reproduction
+from workshop.failures.short import SHORT
 
-ALL = {failure.name: failure for failure in (*RANKS, *JOBS)}
+ALL = {failure.name: failure for failure in (*RANKS, *JOBS, *SHORT)}
 
 
 class UnknownFailure(ValueError):

@@ -1,6 +1,6 @@
 """Failures of a job's network: each function runs a job in a VPC of its own, on the emulator.
 
-Each takes whether the mistake is fixed first. JOBS, at the end, is the table.
+Each takes whether the mistake is fixed first. What is said of them is in catalogue.toml.
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+from botocore.exceptions import ClientError
 
 from workshop.account import cleanup
 from workshop.account.resources import Account
-from workshop.failures.reproduction import CheckResult, Failure, first_line
+from workshop.diagnosis.answer import diagnose
+from workshop.failures.catalogue import failures
+from workshop.failures.reproduction import CheckResult, first_line
 from workshop.jobs import vpc
 from workshop.jobs.follow import JobResult, watch
 from workshop.jobs.local_server import pointed_at, up_for_now
@@ -155,6 +158,42 @@ def requirements_offline(fixed: bool) -> CheckResult:
     return CheckResult(bool(failed and unreached and line), f"{unreached[:160]}  and then: {line}")
 
 
+def s3_path(fixed: bool) -> CheckResult:
+    """A channel at an address at which there is nothing."""
+    with contextlib.closing(Scratch()) as scratch:
+        channels = scratch.upload("digits", quiet=True)
+        if not fixed:
+            channels["training"] += "-of-last-week"
+        try:
+            result = scratch.run(DEMOS / "look_at_channels.py", channels)
+        except ClientError as error:  # there is no job of which `why` could be asked
+            return CheckResult("No S3 objects found" in str(error), str(error)[:200])
+    return good_end(result, '"event": "channel"')
+
+
+def lost_distribution(fixed: bool) -> CheckResult:
+    """Two instances, and nothing that makes their processes ranks of one training."""
+    with contextlib.closing(Scratch()) as scratch:
+        mpi = {"mpi": {"enabled": True, "processes_per_host": 1}}
+        result = scratch.run(
+            TRAIN / "train_torch_ddp.py",
+            scratch.upload("digits", quiet=True),
+            instance_count=2,
+            hyperparameters={"max-steps": 4},
+            **({"distribution": mpi} if fixed else {}),
+        )
+        why = _three_lines(result, scratch)
+    if fixed:
+        return good_end(result, '"world_size": 2')
+    line = first_line(result.lines, "KeyError: 'LOCAL_WORLD_SIZE'")
+    return CheckResult(result.status == "Failed" and bool(line), line, why=why)
+
+
+def _three_lines(result: JobResult, session: Session) -> str:
+    """What `workshop why` says of a job."""
+    return "\n".join(str(diagnose(result.name, session)).splitlines()[:3])
+
+
 def _wheel() -> bytes:
     """A wheel of a package of one line."""
     about = f"{PACKAGE}-1.0.dist-info"
@@ -171,40 +210,13 @@ def _wheel() -> bytes:
     return packed.getvalue()
 
 
-JOBS = (
-    Failure(
-        "blocked-security-group",
-        "a job of 2 instances in a VPC whose security group has no inbound rule, and a max_run of "
-        f"{WAITING_SECONDS} s",
-        "The job is InProgress and trains nothing: the first instance waits for the second, on "
-        "AWS up to an hour. If max_run is shorter, it ends the job before: MaxRuntimeExceeded. "
-        "You pay for the wait.",
-        "Add an inbound rule to the group: all traffic, source the group itself (and an outbound "
-        "one, which EFA needs). `workshop preflight` looks for it before you pay.",
-        "06",
-        46,
-        on_emulator(blocked_security_group, needs_namespaces=True),
-    ),
-    Failure(
-        "no-s3-endpoint",
-        "a job in a VPC whose subnet has neither an S3 endpoint in its route table nor a NAT "
-        "gateway",
-        "The job fails in Downloading, before your script starts. Its log is empty.",
-        "Make a gateway endpoint for S3 (free), and name the subnet's route table in it.",
-        "06",
-        8,
-        on_emulator(no_s3_endpoint, needs_namespaces=False),
-    ),
-    Failure(
-        "requirements-offline",
-        "a job in a VPC without a NAT gateway, with a requirements.txt beside its script",
-        "pip can't reach the package index. It tries again and again, then says that no version "
-        "exists, and the job fails with InstallRequirementsError. On AWS the index's host name "
-        "resolves, but no connection comes about: pip waits 15 s for each of its 6 tries.",
-        "Put the wheels beside the script and `--no-index --find-links wheels` into "
-        "requirements.txt; or build an image that has the packages; or pay for a NAT gateway.",
-        "06",
-        20,
-        on_emulator(requirements_offline, needs_namespaces=True),
-    ),
+JOBS = failures(
+    "jobs",
+    {
+        "blocked-security-group": on_emulator(blocked_security_group, needs_namespaces=True),
+        "no-s3-endpoint": on_emulator(no_s3_endpoint, needs_namespaces=False),
+        "requirements-offline": on_emulator(requirements_offline, needs_namespaces=True),
+        "s3-path": on_emulator(s3_path, needs_namespaces=False),
+        "lost-distribution": on_emulator(lost_distribution, needs_namespaces=False),
+    },
 )

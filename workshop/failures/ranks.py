@@ -1,6 +1,6 @@
 """Failures of ranks: each runs a script of scripts/demos/breaking/ and checks the outcome.
 
-Each takes whether the mistake is fixed first. RANKS, at the end, is the table.
+Each takes whether the mistake is fixed first. What is said of them is in catalogue.toml.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from workshop.failures.reproduction import CheckResult, Failure, first_line
+from workshop.diagnosis.answer import diagnose
+from workshop.failures.catalogue import failures
+from workshop.failures.reproduction import CheckResult, first_line
 from workshop.launch.mpirun import line_from_mpirun, mpirun_command
 from workshop.launch.processes import INTERFACE, TORCHRUN, Line, Processes, free_port
 from workshop.paths import DATA, DEMOS, ROOT
@@ -66,6 +68,11 @@ def script_options(fixed: bool) -> list[str]:
     return channels + ["--fixed"] * fixed
 
 
+def three_lines(processes: Processes) -> str:
+    """What `workshop why` says of them."""
+    return "\n".join(str(diagnose(processes.record)).splitlines()[:3])
+
+
 def short(line: str, limit: int = 200) -> str:
     """A line without this machine's folders."""
     line = line.strip().replace(f"{ROOT}/", "")
@@ -82,7 +89,7 @@ def good_end(processes: Processes) -> CheckResult:
     """Check a run with the mistake fixed: both ranks must finish."""
     failed = processes.statuses != [0] or len(processes.events("end")) != 2
     line = first_line(processes.lines, '"event": "end"')
-    return CheckResult(failed, line, log=numbered_log(processes))
+    return CheckResult(failed, line, log=numbered_log(processes), why=three_lines(processes))
 
 
 def rank_dies(fixed: bool) -> CheckResult:
@@ -103,7 +110,8 @@ def rank_dies(fixed: bool) -> CheckResult:
     failed = all(lines) and all(
         run.failed == 0 and not run.events("end") for run in (first, second)
     )
-    return CheckResult(failed, f"torchrun: {lines[0].strip()}  mpirun: {lines[1].strip()}")
+    line = f"torchrun: {lines[0].strip()}  mpirun: {lines[1].strip()}"
+    return CheckResult(failed, line, why=three_lines(first))
 
 
 def rank_hangs(fixed: bool) -> CheckResult:
@@ -112,7 +120,7 @@ def rank_hangs(fixed: bool) -> CheckResult:
         tempfile.TemporaryDirectory(prefix="workshop-failures-") as folder,
         mpirun("rank_hangs", [*script_options(fixed), "--save-to", folder]) as processes,
     ):
-        shown = fixed or _ask_for_stack(processes)
+        shown = fixed or _ask_for_stacks(processes, {0: r"in barrier$", 1: r"in wait_for$"})
         to_end(processes)
     if fixed:
         return good_end(processes)
@@ -123,19 +131,30 @@ def rank_hangs(fixed: bool) -> CheckResult:
     return CheckResult(failed, line, log=numbered_log(processes))
 
 
-def _ask_for_stack(processes: Processes) -> bool:
-    """Ask rank 1 for its stack (`kill -USR1 PID`) until it waits; False if it never does."""
-    ranks = processes.events
-    processes.until(lambda: len(ranks("rank")) == 2, LIMIT_SECONDS)
-    pids = [record["pid"] for record in ranks("rank") if record["rank"] == 1]
-    processes.until(lambda: False, 1)  # by then it waits: an earlier stack would only distract
+def _ask_for_stacks(processes: Processes, waiting: dict[int, str]) -> bool:
+    """Ask each rank for its stack (`kill -USR1 PID`) until it waits; False if one never does.
+
+    waiting: rank -> a pattern of its innermost call, once it waits.
+    """
+    processes.until(lambda: len(processes.events("rank")) == len(waiting), LIMIT_SECONDS)
+    pids = {record["rank"]: record["pid"] for record in processes.events("rank")}
+    processes.until(lambda: False, 1)  # by then they wait: an earlier stack would only distract
+    return all(
+        rank in pids and _ask_for_stack(processes, rank, pids[rank], pattern)
+        for rank, pattern in waiting.items()
+    )
+
+
+def _ask_for_stack(processes: Processes, rank: int, pid: int, waiting: str) -> bool:
+    """Ask one rank until it waits."""
 
     def waits() -> bool:
-        return bool(first_line(list(processes.lines), r"in wait_for$"))
+        of_rank = [line for line in list(processes.lines) if line.rank == rank]
+        return bool(first_line(of_rank, waiting))
 
-    while pids and processes.seconds < LIMIT_SECONDS:
+    while processes.seconds < LIMIT_SECONDS:
         try:
-            os.kill(pids[0], signal.SIGUSR1)
+            os.kill(pid, signal.SIGUSR1)
         except ProcessLookupError:
             return False
         if processes.until(waits, timeout=1):
@@ -149,7 +168,8 @@ def mismatched_shapes(fixed: bool) -> CheckResult:
     if fixed:
         return good_end(done)
     line = first_line(done.lines, r"params\[\d+\] in this process with sizes .* not to match")
-    return CheckResult(bool(line) and done.failed == 0, short(line), log=numbered_log(done))
+    failed = bool(line) and done.failed == 0
+    return CheckResult(failed, short(line), log=numbered_log(done), why=three_lines(done))
 
 
 def forgotten_broadcast(fixed: bool) -> CheckResult:
@@ -160,7 +180,8 @@ def forgotten_broadcast(fixed: bool) -> CheckResult:
         return CheckResult(fixed, last_line(done))
     ends = [record["weights_at_end"][:12] for record in evidence]
     line = f'"weights_at_end" of rank 0: {ends[0]}..., of rank 1: {ends[1]}...'
-    return CheckResult(ends[0] != ends[1], line, log=numbered_log(done))
+    why = "" if fixed else three_lines(done)
+    return CheckResult(ends[0] != ends[1], line, log=numbered_log(done), why=why)
 
 
 def forgotten_set_epoch(fixed: bool) -> CheckResult:
@@ -172,7 +193,7 @@ def forgotten_set_epoch(fixed: bool) -> CheckResult:
     if len(orders) != 2 or done.statuses != [0]:
         return CheckResult(fixed, last_line(done))
     line = f'"images_in_order" of epoch 1: {orders[0]}, of epoch 2: {orders[1]}'
-    return CheckResult(orders[0] == orders[1], line)
+    return CheckResult(orders[0] == orders[1], line, why="" if fixed else three_lines(done))
 
 
 def lr_not_scaled(fixed: bool) -> CheckResult:
@@ -201,89 +222,18 @@ def ranks_overwrite(fixed: bool) -> CheckResult:
         end = good_end(done)
         return CheckResult(bool(broken) or end.failed, end.line, log=end.log)
     line = f"save {broken[0]['save']}: {broken[0]['error']}" if broken else ""
-    return CheckResult(bool(broken), short(line), log=numbered_log(done))
+    return CheckResult(bool(broken), short(line), log=numbered_log(done), why=three_lines(done))
 
 
-RANKS = (
-    Failure(
-        "rank-dies",
-        "rank 1 of 2 kills itself with SIGKILL at step 5, as Linux kills a process when memory "
-        "runs out; under torchrun, then under mpirun",
-        "One rank dies. The launcher ends the others, and exits with a status other than 0. A "
-        "SageMaker job is Failed.",
-        "Read what the launcher says of the first rank that failed, not of the others. Save "
-        "checkpoints, so that the next job resumes. torchrun --max-restarts 1 starts all ranks "
-        "again by itself (set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, or they may look for the dead "
-        "ones: pytorch#135712); SageMaker's launcher and mpirun do not.",
-        "10",
-        20,
-        rank_dies,
-    ),
-    Failure(
-        "rank-hangs",
-        "rank 0 waits for rank 1 at a barrier, and rank 1 for a file that rank 0 writes after it",
-        "Nothing. No error, no line, no use of the processor, until a timeout: gloo's and NCCL's "
-        "are 30 and 10 minutes in PyTorch, and 10 seconds in `workshop break`.",
-        "Find the rank that is somewhere else than the others: register faulthandler for SIGUSR1 "
-        "and send that to each (kill -USR1 PID). dist.monitored_barrier(timeout=...) names the "
-        "rank that did not come. Give init_process_group a timeout, and the job a max_run.",
-        "10",
-        20,
-        rank_hangs,
-    ),
-    Failure(
-        "mismatched-shapes",
-        "each of 2 ranks counts the classes in its own part of the data, which is sorted by label",
-        "The ranks' models differ in shape, and DDP stops before the first step. All-reduce by "
-        "hand fails at the first tensor of another size. With other backends it can hang.",
-        "What gives the model its shape must be the same on every rank: take it from the "
-        "arguments, or let rank 0 count and broadcast it.",
-        "02",
-        10,
-        mismatched_shapes,
-    ),
-    Failure(
-        "forgotten-broadcast",
-        "2 ranks average their gradients, but begin with weights of different seeds",
-        "No error, and the loss may even fall. Each rank trains a model of its own: the hashes of "
-        "the weights differ from the first step to the last.",
-        "Broadcast rank 0's weights and the optimizer's state once all variables exist: before the "
-        "first step after optimizer.build, otherwise right after the first step. DDP does it; "
-        "hvd.broadcast_variables does it for Horovod. Print a hash of the weights of every rank.",
-        "04",
-        10,
-        forgotten_broadcast,
-    ),
-    Failure(
-        "forgotten-set-epoch",
-        "2 ranks read through a DistributedSampler, and nobody calls its set_epoch",
-        "No error. The images come in the same order in every epoch.",
-        "Call sampler.set_epoch(epoch) before each epoch. Horovod with tf.data: shuffle with "
-        "reshuffle_each_iteration.",
-        "02",
-        12,
-        forgotten_set_epoch,
-    ),
-    Failure(
-        "lr-not-scaled",
-        "2 ranks take a global batch twice as large as 1 rank, with the same learning rate",
-        "No error. With 2 ranks an epoch has half as many steps, and each changes the weights no "
-        "more than before: the loss falls more slowly per epoch, and more ranks seem to train "
-        "worse.",
-        "Scale the learning rate with the number of ranks. Where the first steps then diverge, "
-        "warm it up over some epochs.",
-        "01",
-        20,
-        lr_not_scaled,
-    ),
-    Failure(
-        "ranks-overwrite",
-        "each of 2 ranks saves its checkpoint to the same file, and reads it back",
-        "Now and then a file that cannot be read, or a mixture of two. Mostly all is well, until "
-        "somebody needs the checkpoint.",
-        "Rank 0 alone writes: to a temporary file in the same directory, which then is renamed.",
-        "04",
-        10,
-        ranks_overwrite,
-    ),
+RANKS = failures(
+    "ranks",
+    {
+        "rank-dies": rank_dies,
+        "rank-hangs": rank_hangs,
+        "mismatched-shapes": mismatched_shapes,
+        "forgotten-broadcast": forgotten_broadcast,
+        "forgotten-set-epoch": forgotten_set_epoch,
+        "lr-not-scaled": lr_not_scaled,
+        "ranks-overwrite": ranks_overwrite,
+    },
 )

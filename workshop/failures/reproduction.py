@@ -15,13 +15,14 @@ class CheckResult:
     failed: whether the failure showed itself as described. line: the line of the log that shows
     it, or with the mistake fixed the one that shows the good end. impossible: why it could not
     be tried on this machine. log: all lines of the ranks, each after its rank in brackets, where a
-    lesson shows them.
+    lesson shows them. why: what `workshop why` says of it, three lines.
     """
 
     failed: bool
     line: str = ""
     impossible: str = ""
     log: tuple[str, ...] = ()
+    why: str = ""
 
 
 def first_line(lines: Iterable, pattern: str) -> str:
@@ -38,7 +39,9 @@ class Failure:
 
     name: as `workshop break` takes it. done: what its reproduction does. symptom: what one sees.
     remedy: what to do. lesson: where it is explained, such as "02". seconds: about how long it
-    takes. run(fixed): reproduces it, with the mistake fixed first if asked to.
+    takes. run(fixed): reproduces it, with the mistake fixed first if asked to. cause: as
+    `workshop why` names it; empty if it cannot. thread: where somebody asks the same, in public.
+    recorded: the line of the log, or empty where the log says nothing.
     """
 
     name: str
@@ -48,6 +51,9 @@ class Failure:
     lesson: str
     seconds: int
     run: Callable[[bool], CheckResult]
+    cause: str = ""
+    thread: str = ""
+    recorded: str = ""
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -79,12 +85,15 @@ class Reproduction(CheckResult):
             rows = {"what was done": "the same without the mistake"}
         rows |= {
             "line of the log": self.line or "none",
+            "workshop why": " ".join(self.why.splitlines()[:2]),
             "remedy": failure.remedy,
             "explained in": f"lesson {failure.lesson}",
             "result": f"{self.verdict} ({self.seconds:.0f} s)",
         }
         lines = [failure.name]
         for title, text in rows.items():
+            if not text:
+                continue
             lines += textwrap.wrap(
                 f"{title:<17}{text}",
                 102,

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from workshop.jobs.session import Session
 
 FINAL = ("Completed", "Failed", "Stopped")
-POLL_SECONDS = {True: 0.5, False: 5.0}  # local; AWS, which limits how often one may ask
+POLL_SECONDS = {True: 0.2, False: 5.0}  # local; AWS, which limits how often one may ask
+# The log takes several calls, one for each instance's stream; here they would take a few per cent
+# of a core from the job that they watch.
+LOG_SECONDS = 1.0
 LAST_LINES = 12
 
 
@@ -95,12 +98,16 @@ def watch(job, show: Callable[[str], None], session: Session | None = None) -> J
     reader, lines = LogReader(boto_session.client("logs"), name), []
     poll = POLL_SECONDS["127.0.0.1" in client.meta.endpoint_url]
     began = time.monotonic()
+    log_at = began
     try:
         while True:
             description = client.describe_training_job(TrainingJobName=name)
-            lines += reader.new_lines()
-            show(_progress(description, time.monotonic() - began, lines))
-            if description["TrainingJobStatus"] in FINAL:
+            ended = description["TrainingJobStatus"] in FINAL
+            if ended or time.monotonic() >= log_at:
+                lines += reader.new_lines()
+                log_at = time.monotonic() + LOG_SECONDS
+                show(_progress(description, time.monotonic() - began, lines))
+            if ended:
                 break
             time.sleep(poll)
         lines += _late_lines(reader, poll)

@@ -208,6 +208,7 @@ def _lesson_03(lesson) -> Iterator[LessonJob]:
             "workers": ",".join(map(str, sorted({1, 2, lesson.workers}))),
             "bytes": lesson.server_bytes,
             "rounds": lesson.rounds,
+            "steps": 1,
         },
         **_mpi(1),
         **_links(lesson.link),
@@ -323,6 +324,7 @@ def _lesson_07(lesson) -> Iterator[LessonJob]:
         hyperparameters={
             "algorithms": "gloo,gloo again,ring,interleaved_ring,hierarchical,mini_herring",
             "bytes": f"{lesson.megabytes * 1_000_000},1000000",
+            "smallest-only": "interleaved_ring",
             "blocks": lesson.blocks,
         },
         **common,
@@ -349,6 +351,7 @@ def _lesson_07(lesson) -> Iterator[LessonJob]:
             "all-reduce": "default,default again,hierarchical,fp16,powersgd",
             "hidden-units": lesson.hidden_units,
             "blocks": lesson.blocks,
+            "steps": 2,
         },
         **common,
         **_mpi(2),
@@ -444,7 +447,7 @@ def _lesson_12(lesson) -> Iterator[LessonJob]:
             "train": f"{ways},top-k without memory,local SGD 64,alone",
             "seeds": ",".join(map(str, lesson.seeds)),
             "steps": lesson.steps,
-            "time": f"{ways},DDP again",
+            "time": f"{ways},alone,DDP again",
             "rounds": lesson.rounds,
         },
         **_mpi(1),
@@ -458,7 +461,6 @@ def _lesson_12(lesson) -> Iterator[LessonJob]:
         hyperparameters={"epochs": 4, "sync-every": 8},
         channels=DIGITS,
         **_mpi(1),
-        **_links(lesson.links[-1]),
         **two,
     )
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 
 import local_sagemaker
+from workshop.launch.processes import is_free
 
 END_SECONDS = 10
 _pointed = contextlib.ExitStack()
@@ -22,7 +23,7 @@ def ensure_up(report: Callable[[str], object] = print) -> tuple[local_sagemaker.
     state, port = local_sagemaker.state_directory(), local_sagemaker.DEFAULT_PORT
     if running := local_sagemaker.running(state):
         return running, False
-    running = local_sagemaker.start(state, port if local_sagemaker.is_free(port) else 0)
+    running = local_sagemaker.start(state, port if is_free(port) else 0)
     report(f"The emulator was down; started it on {running.url}.")
     return running, True
 

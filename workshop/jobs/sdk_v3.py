@@ -38,6 +38,7 @@ WAYS = {  # notebooks/reference.py: way -> script, instances, what else differs
     "one_process": ("train_torch.py", 1, PYTORCH),
     "ddp": ("train_torch_ddp.py", 2, PYTORCH | TORCHRUN | {"names_image": True}),
     "fsdp": ("train_torch_fsdp.py", 2, TORCH_2_8 | TORCHRUN | GPUS),
+    "local_sgd": ("train_torch_local_sgd.py", 2, PYTORCH | TORCHRUN | {"names_image": True}),
     "horovod": ("train_tf_horovod.py", 2, TENSORFLOW | MPIRUN),
     "multiworker": ("train_tf_mirrored.py", 2, TF_2_14 | WORKERS),
     "parameter_server": ("train_tf_ps.py", 3, TF_2_14 | SERVERS),
@@ -45,7 +46,11 @@ WAYS = {  # notebooks/reference.py: way -> script, instances, what else differs
     "fit": ("train_tf_fit.py", 2, TENSORFLOW | MPIRUN),
 }
 # Hyperparameters beside the epochs.
-OPTIONS: dict[str, dict[str, Any]] = {"fsdp": LARGE, "fit": {"library": "horovod"}}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "fsdp": LARGE,
+    "local_sgd": {"sync-every": 8},
+    "fit": {"library": "horovod"},
+}
 
 # Version 3 makes one line of a command: every statement needs its semicolon.
 TF_CONFIG = r"""export TF_CONFIG=$(python -c 'import json, os;

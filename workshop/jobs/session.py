@@ -20,6 +20,7 @@ import local_sagemaker
 from workshop.account.prices import MAX_RUN_SECONDS
 from workshop.account.stacks import SEAT, STACKS, MissingStack, create_or_update, outputs, tags
 from workshop.jobs import local_server
+from workshop.launch.recording import job_environment
 from workshop.output import in_notebook
 from workshop.paths import DATA, TRAIN
 
@@ -83,6 +84,14 @@ class Session:
         if service not in self.clients:
             self.clients[service] = self.boto_session.client(service)
         return self.clients[service]
+
+    def web_address(self, key: str) -> str:
+        """A URL with which a process without credentials may read an object for an hour."""
+        if "signing" not in self.clients:
+            signature = Config(signature_version="s3v4")
+            self.clients["signing"] = self.boto_session.client("s3", config=signature)
+        where = {"Bucket": self.bucket, "Key": key}
+        return self.clients["signing"].generate_presigned_url("get_object", where, ExpiresIn=3600)
 
     @cached_property
     def outputs(self) -> dict[str, str]:
@@ -216,7 +225,19 @@ def _local() -> boto3.Session:
     except local_sagemaker.EmulatorError as error:
         raise SessionError(f"The emulator cannot be started. {error}") from error
     local_server.point_here(running)
-    return boto3.Session(region_name=os.environ["AWS_DEFAULT_REGION"])
+    boto_session = boto3.Session(region_name=os.environ["AWS_DEFAULT_REGION"])
+    boto_session.events.register("before-call.sagemaker.CreateTrainingJob", _record_ranks)
+    return boto_session
+
+
+def _record_ranks(params: dict, **_: object) -> None:
+    """Let `workshop why` ask the ranks of a job of the emulator.
+
+    In the last moment, so that what a cell writes is what lessons show, and what AWS would get.
+    """
+    request = json.loads(params["body"])
+    environment = job_environment(request["TrainingJobName"], request.get("Environment", {}))
+    params["body"] = json.dumps({**request, "Environment": environment}).encode()
 
 
 def _aws() -> boto3.Session:

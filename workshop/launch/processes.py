@@ -15,12 +15,14 @@ import os
 import shlex
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from local_sagemaker import Command, SupervisedProcesses
+import local_sagemaker
+from workshop.launch.recording import Record
 from workshop.output import event, records
 
 # The interface for gloo, which would otherwise take the address of this machine's name.
@@ -67,6 +69,7 @@ class Processes:
     Attributes:
         commands: the words of each command.
         lines: all that was printed so far, in order of arrival.
+        record: the folder in which the ranks note where they are, for `workshop why`.
     """
 
     def __init__(
@@ -96,19 +99,28 @@ class Processes:
         self.lines: list[Line] = []
         self._began = time.monotonic()
         self._statuses: list[int | None] | None = None  # when `end` was called
-        self._running = SupervisedProcesses(
-            [
-                Command(
-                    words,
-                    _texts({**(environment or {}), **(each[index] if each else {})}),
-                    str(folder) if folder else None,
-                    descriptors[index] if descriptors else (),
-                    captured,
-                )
-                for index, words in enumerate(self.commands)
-            ],
-            lambda index, text: self.lines.append(line_from(index, text)),
+        self._record = Record(self.commands)
+        self.record = self._record.folder
+
+        variables = [
+            _texts(
+                self._record.environment({**(environment or {}), **(each[index] if each else {})})
+            )
+            for index in range(len(self.commands))
+        ]
+        self._line_from = line_from
+        self._over = False  # all have ended, and what they printed was read
+        self._changed = threading.Condition()
+        self._supervisor = local_sagemaker.supervise(
+            self.commands,
+            variables,
+            self._on_event,
+            folder=str(folder) if folder else None,
+            descriptors=descriptors,
+            captured=captured,
         )
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
 
     def __enter__(self) -> Processes:
         return self
@@ -121,17 +133,18 @@ class Processes:
     @property
     def alive(self) -> bool:
         """Whether any of them may still run."""
-        return not self._running.over
+        return not self._over
 
     @property
     def pids(self) -> list[int | None]:
         """Of each command; None before it has started."""
-        return self._running.pids
+        return [self._supervisor.pids.get(str(index)) for index in range(len(self.commands))]
 
     @property
     def statuses(self) -> list[int | None]:
         """Of each command; None until it has ended by itself. Negative: a signal killed it."""
-        return self._statuses or self._running.statuses
+        statuses = self._supervisor.statuses
+        return self._statuses or [statuses.get(str(index)) for index in range(len(self.commands))]
 
     @property
     def seconds(self) -> float:
@@ -184,12 +197,30 @@ class Processes:
 
     def until(self, happened: Callable[[], object], timeout: float) -> bool:
         """Wait until `happened()`, or until all have ended; False when the time (s) is up."""
-        return self._running.until(lambda: bool(happened()), timeout)
+        with self._changed:
+            return self._changed.wait_for(lambda: self._over or bool(happened()), timeout)
 
     def end(self) -> None:
         """End all of them and what they started. Harmless if they have ended."""
         self._statuses = self.statuses
-        self._running.end()
+        self._supervisor.stop()
+        self._thread.join()
+        self._record.close(self._statuses)
+
+    def _run(self) -> None:
+        try:
+            self._supervisor.run()
+        finally:
+            with self._changed:
+                self._over = True
+                self._changed.notify_all()
+
+    def _on_event(self, event: dict) -> None:
+        with self._changed:
+            for text in event.get("lines", []):
+                self.lines.append(line := self._line_from(int(event["host"]), text))
+                self._record.line(line.rank, line.text)
+            self._changed.notify_all()
 
     def last_lines(self, rank: int | None = None) -> str:
         """The last lines that a rank printed, or all ranks, as a text for an error message."""
@@ -215,6 +246,18 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def is_free(port: int) -> bool:
+    """Whether a server can bind to this port of 127.0.0.1."""
+    with socket.socket() as server:
+        # As servers do: a connection that lingers after its end does not hold the port.
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            server.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 def run_together(*commands: list, timeout: float = 120, folder: Path | None = None) -> list[dict]:

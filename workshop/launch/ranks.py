@@ -29,6 +29,7 @@ from workshop.launch.processes import INTERFACE, Interrupted, Processes, Process
 from workshop.paths import DEMOS
 
 START_SECONDS = 120  # importing torch takes seconds each, more on a busy machine
+STACK_SECONDS = 0.5  # in which a rank that hangs writes its stack, even if it has no core
 GRACE_SECONDS = 1.0  # after one rank's error: the others' errors, if any, belong to the message
 
 
@@ -106,6 +107,11 @@ class Ranks:
     def pids(self) -> list[int | None]:
         """The processes' ids, by rank; none after a failure or `stop`."""
         return self._group.processes.pids if self._group else []
+
+    @property
+    def record(self) -> Path | None:
+        """Where the processes note what they do, for `workshop.why`; None after a failure."""
+        return self._group.processes.record if self._group else None
 
     def __enter__(self) -> Ranks:
         return self
@@ -235,9 +241,11 @@ class _Group:
         for pid in filter(None, map(self.processes.pids.__getitem__, ranks)):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGUSR1)  # it writes its stack
-        time.sleep(0.5)
-        for rank in ranks:
-            path = self.folder / f"stack-{rank}"
+        stacks = [self.folder / f"stack-{rank}" for rank in ranks]
+        deadline = time.monotonic() + STACK_SECONDS
+        while time.monotonic() < deadline and not all(map(_is_written, stacks)):
+            time.sleep(0.02)
+        for rank, path in zip(ranks, stacks, strict=True):
             stack = _callers_lines(path.read_text()) if path.is_file() else ""
             places.append(f"rank {rank}:\n{stack.rstrip() or '  (its stack is not known)'}")
         who = ", ".join(map(str, ranks))
@@ -246,6 +254,11 @@ class _Group:
             "when every rank has called it with the same size; a send or receive, when the other "
             "side has. They are here, last call first:\n" + "\n".join(places)
         )
+
+
+def _is_written(stack: Path) -> bool:
+    """Whether the whole stack is in the file: its last line is of the module that runs a rank."""
+    return stack.is_file() and stack.read_text().rstrip().endswith("in _run_module_as_main")
 
 
 def _callers_lines(stack: str) -> str:

@@ -52,7 +52,7 @@ def text_without(script: str, left_out: Iterable[int], marks: bool = True) -> st
 
 @contextlib.contextmanager
 def without(script: str, *left_out: int) -> Iterator[Path]:
-    """A copy of scripts/demos/ in which `script` lacks these steps; gives the copy's path.
+    """A copy of scripts/demos/ with `script` less these steps, as script_without_4.py: its path.
 
     The copy is gone at the end of the `with` block.
     """
@@ -60,8 +60,10 @@ def without(script: str, *left_out: int) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="workshop-steps-") as folder:
         copy = Path(folder) / "demos"
         shutil.copytree(DEMOS, copy, ignore=shutil.ignore_patterns("__pycache__"))
-        (copy / script).write_text(text)
-        yield copy / script
+        steps = "all" if set(left_out) == set(numbers(script)) else "_".join(map(str, left_out))
+        lacking = copy / f"{Path(script).stem}_without_{steps}.py"
+        lacking.write_text(text)
+        yield lacking
 
 
 def diff(script: str, *shown: int) -> str:

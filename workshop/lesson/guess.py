@@ -23,6 +23,7 @@ SOURCES = {
     "measured": "measured",
     "recorded": "recorded elsewhere",
     "computed": "computed",
+    "listed": "list price",
 }
 
 _questions: list[tuple[str, list[str]]] = []  # of this process, in order: a question, its choices
@@ -88,7 +89,7 @@ class Guess:
 
         Args:
             source: where the answers come from, the head of their column: "measured" (here, in
-                this run), "recorded" (on another machine) or "computed".
+                this run), "recorded" (elsewhere), "computed" or "listed" (in a price list).
             answers: by the questions' names; the others are left out.
 
         Raises ValueError for a name that no question has, and for another source.

@@ -33,7 +33,7 @@ NEEDED = {
     "03": ("at_server",),
     "06": ("sweep", "gradient_bytes", "placed"),
     "07": ("events", "steps"),
-    "11": ("events",),
+    "11": ("events", "link"),
     "12": ("events",),
 }
 

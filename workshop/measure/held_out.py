@@ -3,6 +3,7 @@
     points = held_out.all_reduces(jobs)            # a row for each all-reduce that was measured
     held_out.summary(points)                       # median error, how many within 12 %, the largest
     held_out.wrong_winners(points)                 # where the model picks the wrong algorithm
+    held_out.by_bytes(points)                      # the all-reduces, by bytes / bandwidth alone
 
 A job is what `python -m tools.bench links` records of one run of measure_all_reduce.py:
 
@@ -19,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from workshop.measure.alpha_beta import HierarchicalLinks, Link, estimated_seconds
+from workshop.measure.alpha_beta import HierarchicalLinks, Link, bound, estimated_seconds
 from workshop.measure.step_time import Compute, at_bandwidth, step_seconds
 
 KEYS = ("mbit", "latency_ms", "instances", "ranks_per_instance")
@@ -89,6 +90,22 @@ def all_reduces(jobs: Sequence[Mapping]) -> pd.DataFrame:
             about |= {"algorithm": event["algorithm"], "bytes": event["bytes"]}
             rows.append(about | {"measured": measured, "predicted": predicted})
     return _with_errors(rows)
+
+
+def by_bytes(points: pd.DataFrame) -> pd.DataFrame:
+    """The all-reduces of `points` again, predicted as bytes / bandwidth: the model's rival."""
+    predicted = [
+        bound(
+            point["algorithm"],
+            point["bytes"],
+            instances=point["instances"],
+            ranks_per_instance=point["ranks_per_instance"],
+            bits_per_second=1e6 * point["mbit"],
+        )
+        for point in points.to_dict("records")
+    ]
+    again = points.assign(predicted=predicted)
+    return again.assign(error=again["predicted"] / again["measured"] - 1)
 
 
 def steps(jobs: Sequence[Mapping], alone: Sequence[Mapping], cores: float) -> pd.DataFrame:

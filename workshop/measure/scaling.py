@@ -79,6 +79,20 @@ class Scaling:
         names = {field.name for field in fields(cls)} - {"rounds"}
         return cls(**{name: about[0][name] for name in names}, rounds=pd.DataFrame(rounds))
 
+    @classmethod
+    def by_batch(cls, records: Iterable[Mapping[str, Any]]) -> dict[int, Scaling]:
+        """From the records of several global batch sizes: each size's own, in their order.
+
+        Raises ValueError as `from_records` does.
+        """
+        parts: dict[int, list[Mapping[str, Any]]] = {}
+        for record in records:
+            if record.get("event") == "scaling":
+                part = parts[record["global_batch_size"]] = []
+            if record.get("event") in ("scaling", "round"):
+                part.append(record)
+        return {batch_size: cls.from_records(part) for batch_size, part in parts.items()}
+
     @property
     def images(self) -> int:
         """How many times the work of `alone` a step of all ranks does: 1 if scaling is strong."""
@@ -152,7 +166,7 @@ def table(scalings: Mapping[str, Scaling]) -> pd.DataFrame:
             "ceiling": scaling.ceiling.text,
             "share of the ceiling": scaling.share.text,
             "r": scaling.r.text,
-            "noise (A/A)": scaling.noise.text,
+            "noise (A/A), at worst": f"a factor of {scaling.noise.high:.2g}",
         }
         for name, scaling in scalings.items()
     }

@@ -86,8 +86,8 @@ def by_rank(path: Path | str) -> pd.DataFrame:
 
     Columns: step, from 2 (nobody knows when the first began); rank; kind; start_ms, since the end
     of the step before; ms. The kinds: "compute", until the rank's last gradient was ready; "wait",
-    from then until the last all-reduce ended; "communicate", while all-reduces ran, which may be
-    at the same time as the other two.
+    from then on, while no all-reduce ran; "communicate", while all-reduces ran, which may be at the
+    same time as "compute".
 
     Horovod's rank 0 notes when each rank was ready; with its cache it does so in the first step
     alone, so run it with HOROVOD_CACHE_CAPACITY=0. The trace of train_torch_steps.py knows rank 0
@@ -102,15 +102,19 @@ def by_rank(path: Path | str) -> pd.DataFrame:
     for step in sorted(steps):
         if step - 1 not in steps:
             continue
-        began, ended = ends[step - 1], ends[step]
+        began = ends[step - 1]
         ready: dict[int, float] = {}  # by rank, when its last gradient was
         for all_reduce in steps[step]:
             for rank, at in all_reduce.ready.items():
                 ready[rank] = max(at, ready.get(rank, at))
         spans = _merged([(all_reduce.start, all_reduce.end) for all_reduce in steps[step]])
         for rank, at in sorted(ready.items()):
-            rows += [(step, rank, "compute", began, at), (step, rank, "wait", at, ended)]
-            rows += [(step, rank, "communicate", *span) for span in spans]
+            rows.append((step, rank, "compute", began, at))
+            for start, end in spans:
+                if start > at:
+                    rows.append((step, rank, "wait", at, start))
+                rows.append((step, rank, "communicate", start, end))
+                at = max(at, end)
     if not rows:
         raise NoTimeline(
             f"{Path(path).name} does not say of two steps in a row when each rank was ready. Train "

@@ -1,4 +1,4 @@
-"""How good a cost model is: lines through timed messages; predicted against measured."""
+"""How good a cost model is: lines through timed messages; the errors of its predictions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 from workshop.plots.figures import DASHES, MARKERS
 from workshop.plots.look import COLOURS, canvas
 
-MARGIN = 0.1  # of the dotted lines: 10 % more and less than measured
+MARGIN = 0.1  # of the grey band: 10 % more and less than measured
 
 
 def message_lines(
@@ -38,26 +38,32 @@ def message_lines(
         axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
 
 
-def predictions(points: pd.DataFrame, title: str) -> None:
-    """Predicted against measured: on the line the model is right, between the dotted ones near it.
+def errors(points: pd.DataFrame, title: str, worst: str = "") -> None:
+    """The error of each prediction, in per cent, by how long it takes: above 0 is too long.
 
-    points: columns kind, source ("measured", by this run, or "recorded"), measured and predicted
-    (seconds). A kind has a colour and a mark; what was recorded is pale.
+    points: columns kind, source ("measured", by this run, or "recorded"), measured (seconds) and
+    error (of 1). A kind has a colour and a mark; what was recorded is pale. worst: written beside
+    the point that is farthest from 0.
     """
     kinds = list(dict.fromkeys(points["kind"]))
-    alt = f"{title}. A dot for each of {len(points)} points, in milliseconds."
-    with canvas(title, "measured, ms", "predicted, ms", size=(7.5, 4.8), alt=alt) as axes:
-        both = 1000 * points[["measured", "predicted"]]
-        ends = [both.min().min() / 1.3, both.max().max() * 1.3]
-        for factor, style in ((1, "-"), (1 - MARGIN, ":"), (1 + MARGIN, ":")):
-            label = f"{MARGIN:.0%} more, or less" if factor < 1 else None
-            axes.plot(ends, [factor * end for end in ends], style, color="black", label=label)
+    off, ms = 100 * points["error"], 1000 * points["measured"]
+    alt = f"{title}. A dot for each of {len(points)} points, from {off.min():.0f} to "
+    alt += f"{off.max():.0f} %, of {ms.min():.0f} to {ms.max():.0f} ms."
+    with canvas(title, "measured, ms", "error, %", size=(7.5, 3.8), alt=alt) as axes:
+        reach = 100 * MARGIN
+        axes.axhspan(-reach, reach, color="0.9", zorder=0, label=f"at most {reach:g} %")
+        axes.axhline(0, color="black", linewidth=1)
         for (source, kind), rows in points.groupby(["source", "kind"], sort=False):
             number = kinds.index(kind)
             look: dict[str, Any] = {"color": COLOURS[number], "linestyle": "none"}
-            look |= {"alpha": 0.3} if source == "recorded" else {"markeredgecolor": "black"}
+            look |= {"alpha": 0.4} if source == "recorded" else {"markeredgecolor": "black"}
             name = "this run" if source == "measured" else source
-            dots = (1000 * rows["measured"], 1000 * rows["predicted"])
+            dots = (1000 * rows["measured"], 100 * rows["error"])
             axes.plot(*dots, MARKERS[number], label=f"{kind}, {name}", **look)
-        axes.set(xscale="log", yscale="log")
+        if worst:
+            farthest = off.abs().to_numpy().argmax()
+            at = (ms.iloc[farthest], off.iloc[farthest])
+            axes.annotate(worst, at, (8, 0), textcoords="offset points", va="center", fontsize=9)
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
         axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))

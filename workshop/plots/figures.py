@@ -48,6 +48,7 @@ def bar_chart(
     texts: str = "{:,.0f}",
     spread: pd.DataFrame | None = None,
     bounds: pd.Series | None = None,
+    rivals: pd.Series | None = None,
     source: str = "measured",
     colour: str = "",
 ) -> None:
@@ -59,6 +60,7 @@ def bar_chart(
         texts: the format of a value.
         spread: columns lowest and highest, in the unit of `values`, drawn as a range.
         bounds: a black line across each bar, in the unit of `values`; its name is explained.
+        rivals: the same as an outlined diamond; only beside `bounds`.
         source: one of SOURCES; the bars' look and the title say which.
         colour: of all bars; by default each has its own.
     """
@@ -69,6 +71,8 @@ def bar_chart(
     if bounds is not None:
         ends = np.maximum(ends, np.array(bounds))
         alt += f" {bounds.name}: {_pairs(names, [f'{bound:.4g}' for bound in bounds])}."
+    if rivals is not None:
+        alt += f" {rivals.name}: {_pairs(names, [f'{rival:.4g}' for rival in rivals])}."
     with canvas(title, x, size=(7.5, 0.5 * len(values) + 1.4), alt=alt) as axes:
         for row, (name, value) in enumerate(zip(names, values, strict=True)):
             axes.barh(name, value, **_look(source, colour or COLOURS[row % len(COLOURS)]))
@@ -79,9 +83,14 @@ def bar_chart(
             reach = [values - spread["lowest"], spread["highest"] - values]
             axes.errorbar(values, names, xerr=reach, fmt="none", ecolor="black", capsize=3)
         if bounds is not None:
-            line = _black_lines(axes, bounds, range(len(bounds)), 0.45, str(bounds.name))
+            explained = [_black_lines(axes, bounds, range(len(bounds)), 0.45, str(bounds.name))]
+            if rivals is not None:
+                open_mark: dict[str, Any] = {"color": "black", "markerfacecolor": "white"}
+                explained += axes.plot(rivals, names, "D", label=str(rivals.name), **open_mark)
             below = (0.5, -0.55 / (0.5 * len(values) + 0.3))  # the axis' label, of the axes' height
-            axes.legend(handles=[line], frameon=False, loc="upper center", bbox_to_anchor=below)
+            axes.legend(
+                handles=explained, frameon=False, loc="upper center", bbox_to_anchor=below, ncols=2
+            )
         axes.set_xlim(0, 1.3 * max(ends))
         axes.invert_yaxis()
         axes.grid(axis="y", visible=False)
@@ -93,10 +102,12 @@ def grouped_bar_chart(
     x: str,
     bounds: pd.DataFrame | None = None,
     source: str = "measured",
+    texts: str = "",
 ) -> None:
     """A group of bars for each row of a table, a bar for each column; NaN leaves a gap.
 
     bounds: a black line across each bar, of the table's shape and unit; explained as "computed".
+    texts: the format of a number behind each bar, such as "{:.3g}"; none by default.
     The rest is as for `bar_chart`.
     """
     title, height = titled(title, source), 0.8 / len(table.columns)
@@ -111,6 +122,11 @@ def grouped_bar_chart(
             handles.append(axes.barh(at, table[name], 0.92 * height, label=name, **look))
             if bounds is not None:
                 line = _black_lines(axes, bounds[name], at, height / 2, "computed")
+            if texts:
+                ends = table[name] if bounds is None else np.fmax(table[name], bounds[name])
+                for end, row, value in zip(ends, at, table[name], strict=True):
+                    if pd.notna(value):
+                        axes.text(end, row, f"  {texts.format(value)}", va="center", fontsize=8)
         axes.set_yticks(range(len(table)), list(map(str, table.index)))
         axes.set_ylabel(table.index.name or "")
         axes.invert_yaxis()

@@ -54,7 +54,7 @@ def canvas(
             axes.set_ylabel(y)
             yield axes
             _label_between(axes)
-            show_figure(figure, alt or description(axes))
+            show_figure(figure, (alt or description(axes)).replace("\n", " "))
         finally:
             plt.close(figure)
 

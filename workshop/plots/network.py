@@ -95,13 +95,15 @@ def vpc(network: Mapping[str, str], instances: int = 2) -> None:
 
     network: the names of its `vpc`, `subnet`, `zone` and security `group`, written into the boxes.
     """
+    title = "What ranks send each other stays in one subnet;\nbeyond it only S3 is reachable"
     ways = "a gateway endpoint to S3; off: interface endpoints and a NAT gateway"
     alt = (
-        f"SageMaker runs {instances} instances. Each has a network card (ENI) in the subnet "
-        f"{network['subnet']} of zone {network['zone']}, in the VPC {network['vpc']}, inside the "
-        f"security group {network['group']}, whose members reach each other. Ways out: {ways}."
+        f"{title}. SageMaker runs {instances} instances. Each has a network card (ENI) in the "
+        f"subnet {network['subnet']} of zone {network['zone']}, in the VPC {network['vpc']}, "
+        f"inside the security group {network['group']}, whose members reach each other. "
+        f"Ways out: {ways}."
     )
-    with canvas("A job in your VPC", "", size=(7.5, 4.6), alt=alt) as axes:
+    with canvas(title, "", size=(7.5, 4.6), alt=alt) as axes:
         _box(axes, (0, 0), (2.7, 5.2), "SageMaker's own account", "grey")
         _box(axes, (3.1, 0), (5.0, 5.2), f"your VPC\n{network['vpc']}", COLOURS[2])
         zone = f"in the zone {network['zone']}, subnet\n{network['subnet']}"

@@ -63,13 +63,13 @@ def scaling_map(dots: pd.DataFrame, title: str, noise: tuple[float, float] | Non
         dots: a row for each configuration. Columns: r, exchange / compute; share, of the ceiling, 0
             to 1; label, drawn beside the dot, such as "2 ranks, 28 x 28: 1.8 times"; source:
             measured (filled), recorded (pale) or computed (open); and low and high of share, NaN
-            where there is no range.
+            where there is no range. r_low and r_high, of r, may be there too.
         title: the finding.
         noise: lowest and highest ratio of two identical configurations, drawn as a band.
     """
     alt = f"{title}. The curve is 1 / (1 + r). " + " ".join(
-        f"{dot['label']} ({dot['source']}): r {dot['r']:.2g}, {dot['share']:.0%} of the ceiling."
-        for _, dot in dots.iterrows()
+        f"{dot['label']} ({dot['source']}): r {dot['r']:.2g}, {percent:.0f} % of the ceiling."
+        for percent, (_, dot) in zip(100 * dots["share"], dots.iterrows(), strict=True)
     )
     low_r, high_r = min(0.01, dots["r"].min() / 2), max(10.0, 3 * dots["r"].max())
     r = np.geomspace(low_r, high_r, 300)
@@ -90,13 +90,18 @@ def scaling_map(dots: pd.DataFrame, title: str, noise: tuple[float, float] | Non
             faces = {"measured": colour, "recorded": f"{colour}55", "computed": "white"}
             if pd.notna(dot["low"]):
                 axes.plot([dot["r"]] * 2, [dot["low"], dot["high"]], color=colour, linewidth=1)
+            if pd.notna(dot.get("r_low")):
+                axes.plot(
+                    [dot["r_low"], dot["r_high"]], [dot["share"]] * 2, color=colour, linewidth=1
+                )
             mark = MARKERS[index % len(MARKERS)]
             style: dict[str, Any] = {"markerfacecolor": faces[dot["source"]], "linestyle": "none"}
             name = dot["label"] + ("" if dot["source"] == "measured" else f" ({dot['source']})")
             axes.plot(dot["r"], dot["share"], mark, color=colour, markersize=8, label=name, **style)
         if dots["low"].notna().any():
-            axes.plot([], [], "|", color="black", markersize=12, label="range of rounds")
+            mark = "+" if "r_low" in dots else "|"
+            axes.plot([], [], mark, color="black", markersize=12, label="range of rounds")
         axes.set_ylim(0, 1.15 * max(1, dots["share"].max()))
         axes.xaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
+        axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, symbol=" %"))
         axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2)

@@ -29,15 +29,13 @@ PUBLIC = {
     "environment_of_running": "daemon:environment_of_running",
     "conflicting_variables": "daemon:conflicting_variables",
     "client": "daemon:client",
-    "is_free": "daemon:is_free",
     "DEFAULT_PORT": "daemon:DEFAULT_PORT",
     "REGION": "daemon:REGION",
     "interrupt": "training.spot:ask",
     "parse_bandwidth": "cluster.bandwidth:parse",
     "isolation": "cluster.probe:isolation",
     "shaping_unavailable_reason": "cluster.probe:shaping_unavailable_reason",
-    "SupervisedProcesses": "cluster.supervised_processes:SupervisedProcesses",
-    "Command": "cluster.supervised_processes:Command",
+    "supervise": "cluster.supervised_processes:supervise",
     "system_command": "cluster.linux:system_command",
 }
 

@@ -53,7 +53,12 @@ def load(state: Path) -> Credentials:
     make_private(state)
     path = state / FILE
     if not path.exists():
-        _make(path)
+        made = {
+            "access_key_id": PREFIX + base64.b32encode(secrets.token_bytes(10)).decode()[:15],
+            "secret_access_key": secrets.token_urlsafe(30),
+        }
+        replace(path, json.dumps(made).encode())
+        path.chmod(0o600)  # until then the directory has kept it
     try:
         key = json.loads(path.read_text())
         return Credentials(key["access_key_id"], key["secret_access_key"])
@@ -61,13 +66,3 @@ def load(state: Path) -> Credentials:
         raise NotPrivate(
             f"{path} does not hold an access key: remove it, and start the emulator again."
         ) from error
-
-
-def _make(path: Path) -> None:
-    """Write a new key."""
-    key = {
-        "access_key_id": PREFIX + base64.b32encode(secrets.token_bytes(10)).decode()[:15],
-        "secret_access_key": secrets.token_urlsafe(30),
-    }
-    replace(path, json.dumps(key).encode())
-    path.chmod(0o600)  # until then the directory has kept it

@@ -14,7 +14,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -91,18 +90,6 @@ def _locked(state: Path) -> bool:
         return True
     except OSError:
         return False
-
-
-def is_free(port: int) -> bool:
-    """Whether a server can bind to this port of 127.0.0.1."""
-    with socket.socket() as server:
-        # As servers do: a connection that lingers after its end does not hold the port.
-        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            server.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
 
 
 def conflicting_variables(environ: Mapping[str, str]) -> list[str]:

@@ -20,15 +20,12 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 import pytest
 
 import local_sagemaker
-
-if TYPE_CHECKING:
-    from local_sagemaker.core.aws import LocalAws
 
 BUCKET = "lessons-data"
 ROLE = "arn:aws:iam::" + "0" * 12 + ":role/learner"
@@ -72,8 +69,18 @@ class Emulator:
 
     def up(self, port: int = 0) -> None:
         """Start it, on a free port by default."""
-        self.running = local_sagemaker.start(self.state, port, self.options)
+        self.use(local_sagemaker.start(self.state, port, self.options))
+
+    def use(self, running: local_sagemaker.Running) -> None:
+        """Send clients to an emulator that somebody has started with this state."""
+        self.running = running
         self.env = local_sagemaker.environment(self.state, self.running.port)
+        from botocore.credentials import Credentials
+
+        from local_sagemaker.core.aws import LocalAws
+
+        keys = Credentials(self.env["AWS_ACCESS_KEY_ID"], self.env["AWS_SECRET_ACCESS_KEY"])
+        self.aws = LocalAws(self.running.port, keys)
 
     def down(self) -> None:
         local_sagemaker.stop(self.state)
@@ -84,12 +91,7 @@ class Emulator:
 
     def client(self, service: str, region: str | None = None) -> Any:
         """A boto3 client."""
-        return self.aws().client(service, region or self.env["AWS_DEFAULT_REGION"])
-
-    def aws(self) -> LocalAws:
-        """The emulator as its own client."""
-        keys = self.env["AWS_ACCESS_KEY_ID"], self.env["AWS_SECRET_ACCESS_KEY"]
-        return _connection(self.running.port, *keys)
+        return self.aws.client(service, region or self.env["AWS_DEFAULT_REGION"])
 
     def put(self, key: str, body: bytes | str) -> str:
         """Store an object in the bucket of the tests; its URI."""
@@ -129,16 +131,6 @@ class Emulator:
             lines = by_host.setdefault(stream.split("/")[1].rpartition("-")[0], [])
             lines.extend(event["message"] for event in events)
         return by_host
-
-
-@functools.cache
-def _connection(port: int, *keys: str) -> LocalAws:
-    """Each client of it is made once: that takes a tenth of a second."""
-    from botocore.credentials import Credentials
-
-    from local_sagemaker.core.aws import LocalAws
-
-    return LocalAws(port, Credentials(*keys))
 
 
 @contextlib.contextmanager

@@ -283,7 +283,7 @@ def test_more_instances_than_the_limit(other):
 
 def test_two_emulators_leave_each_others_work_alone(emulator, other):
     """Both have a job of the same name."""
-    ours, theirs = emulator.aws().mark("same-name"), other.aws().mark("same-name")
+    ours, theirs = emulator.aws.mark("same-name"), other.aws.mark("same-name")
     assert ours != theirs
     env = {"PATH": os.environ["PATH"], JOB_ENV: theirs}
     pid = os.spawnvpe(os.P_NOWAIT, "sleep", ["sleep", "600"], env)

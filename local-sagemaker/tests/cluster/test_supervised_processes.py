@@ -6,16 +6,51 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import psutil
 import pytest
 
-from local_sagemaker import Command, SupervisedProcesses
+import local_sagemaker
 
 
-def python(code: str, **options) -> Command:
-    return Command([sys.executable, "-c", code], **options)
+class Running:
+    """Commands under a supervisor, and what it told of them; ended at the end of a `with`."""
+
+    def __init__(self, *commands: list, environments: list | None = None, **options) -> None:
+        self.count, self.events = len(commands), []
+        environments = environments or [{}] * self.count
+        self.supervisor = local_sagemaker.supervise(
+            commands, environments, self.events.append, **options
+        )
+        self.thread = threading.Thread(target=self.supervisor.run)
+        self.thread.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.supervisor.stop()
+        self.thread.join()
+
+    @property
+    def lines(self) -> list[tuple[int, str]]:
+        logs = [event for event in self.events if event["event"] == "log"]
+        return [(int(event["host"]), line) for event in logs for line in event["lines"]]
+
+    def status(self, index: int) -> int | None:
+        return self.supervisor.statuses.get(str(index))
+
+    def until(self, happened, seconds: float = 60) -> bool:
+        deadline = time.monotonic() + seconds
+        while not happened() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return bool(happened())
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
 
 
 def gone(pid: int, seconds: float = 30) -> bool:
@@ -38,61 +73,54 @@ STARTS_ANOTHER = (
 
 
 def test_lines_statuses_folders_and_variables(tmp_path):
-    lines = []
     commands = [
-        python("import os; print(os.getcwd(), os.environ['X'])", folder=str(tmp_path)),
+        python("import os; print(os.getcwd(), os.environ['X'])"),
         python("import sys; print('bad', file=sys.stderr); sys.exit(3)"),
         python("import os, signal; os.kill(os.getpid(), signal.SIGKILL)"),
-        Command(["no-such-program"]),
+        ["no-such-program"],
     ]
-    commands[0].environment = {"X": "here"}
-    with SupervisedProcesses(commands, lambda index, line: lines.append((index, line))) as running:
-        assert running.until(lambda: False, 60) and running.over
-    assert running.statuses == [0, 3, -signal.SIGKILL, 127]
-    assert (0, f"{tmp_path} here") in lines and (1, "bad") in lines
-    assert any(index == 3 and "could not be started" in line for index, line in lines)
+    variables = [{"X": "here"}, {}, {}, {}]
+    with Running(*commands, environments=variables, folder=str(tmp_path)) as running:
+        assert running.until(lambda: not running.thread.is_alive())
+    assert [running.status(index) for index in range(4)] == [0, 3, -signal.SIGKILL, 127]
+    assert {(0, f"{tmp_path} here"), (1, "bad")} <= {*running.lines}
+    assert any(index == 3 and "could not be started" in line for index, line in running.lines)
 
 
 def test_one_that_fails_leaves_the_others_alone():
-    commands = [python("raise SystemExit(1)"), python("import time; time.sleep(600)")]
-    with SupervisedProcesses(commands) as running:
-        assert running.until(lambda: running.statuses[0] == 1, 60)
-        assert not running.until(lambda: running.statuses[1] is not None, 1)
-    assert running.over and gone(running.pids[1])
+    with Running(python("raise SystemExit(1)"), python("import time; time.sleep(600)")) as running:
+        assert running.until(lambda: running.status(0) == 1)
+        assert not running.until(lambda: running.status(1) is not None, 1)
+    assert gone(running.supervisor.pids["1"])
 
 
 def test_descriptors_and_uncaptured_output(capfd):
     source, sink = os.pipe()
-    command = python(f"import os; os.write({sink}, b'x'); print('aloud')", captured=False)
-    command.descriptors = [sink]
-    with SupervisedProcesses([command]) as running:
+    command = python(f"import os; os.write({sink}, b'x'); print('aloud')")
+    with Running(command, descriptors=[[sink]], captured=False) as running:
         os.close(sink)
         assert os.read(source, 10) == b"x" and os.read(source, 10) == b""
-        assert running.until(lambda: False, 60)
+        assert running.until(lambda: not running.thread.is_alive())
     os.close(source)
     assert "aloud" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("stopped", [False, True])
 def test_the_end_takes_what_they_started_along(stopped):
-    lines = []
-    with SupervisedProcesses(
-        [python(STARTS_ANOTHER)], lambda index, line: lines.append(line), grace_seconds=1
-    ) as running:
-        assert running.until(lambda: lines, 60)
+    with Running(python(STARTS_ANOTHER)) as running:
+        assert running.until(lambda: running.lines)
         if stopped:
-            os.kill(running.pids[0], signal.SIGSTOP)
-    assert gone(running.pids[0], 0) and gone(int(lines[0]), 0)
+            os.kill(running.supervisor.pids["0"], signal.SIGSTOP)
+    assert gone(running.supervisor.pids["0"], 0) and gone(int(running.lines[0][1]), 0)
 
 
 PARENT = """
-import sys, time
-from local_sagemaker import Command, SupervisedProcesses
-command = Command([sys.executable, "-c", sys.argv[1]])
-running = SupervisedProcesses([command], lambda index, line: print(line, flush=True))
-running.until(lambda: running.pids[0], 60)
-print(running.pids[0], running.supervisor.process.pid, flush=True)
-time.sleep(600)
+import sys
+import local_sagemaker
+def show(event): print(*event.get("lines", []), event.get("pid", ""), flush=True)
+running = local_sagemaker.supervise([[sys.executable, "-c", sys.argv[1]]], [{}], show)
+print(running.process.pid, flush=True)
+running.run()
 """
 
 
@@ -100,7 +128,7 @@ time.sleep(600)
 def test_nothing_outlives(victim):
     command = [sys.executable, "-c", PARENT, STARTS_ANOTHER]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
-        numbers = [int(word) for _ in range(2) for word in parent.stdout.readline().split()]
+        numbers = [int(word) for _ in range(3) for word in parent.stdout.readline().split()]
         assert len(numbers) == 3
         if victim == "the parent":
             parent.kill()

@@ -84,13 +84,13 @@ def test_an_archive_that_is_none(served, tmp_path, name):
     data, why = DATA[name]
     uri = served.emulator.put(f"models/{name}.tar.gz", data)
     with pytest.raises(DataError, match=why):
-        fetch(served.emulator.aws(), Container("x", "", uri, {}), "us-east-1", tmp_path / "a" / "b")
+        fetch(served.emulator.aws, Container("x", "", uri, {}), "us-east-1", tmp_path / "a" / "b")
 
 
 def test_an_archive_that_climbs_stays_in_its_folder(served, tmp_path):
     uri = served.emulator.put("models/escapes.tar.gz", escaping())
     folder = tmp_path / "a" / "b"
-    fetch(served.emulator.aws(), Container("x", "", uri, {}), "us-east-1", folder)
+    fetch(served.emulator.aws, Container("x", "", uri, {}), "us-east-1", folder)
     assert list(tmp_path.rglob("outside.txt")) == list(folder.rglob("outside.txt")) != []
 
 
@@ -147,7 +147,7 @@ def running(served, name: str, variant: dict | None = None, seconds: float = 60)
     fields["variant"] = {"VariantName": "AllTraffic"} | (variant or {})
     folder = served.emulator.state / "by-hand" / name
     record = Record.create(folder, {}, "Creating", **fields)
-    run = EndpointRun(record, served.emulator.aws(), seconds)
+    run = EndpointRun(record, served.emulator.aws, seconds)
     run.thread.start()
     return run
 
@@ -181,7 +181,7 @@ def test_an_answer_that_takes_too_long(served):
 
 def test_a_worker_tells_of_its_own_end(served, tmp_path):
     env = worker.environment(
-        tmp_path, Container("x", "", None, {}), "endpoint/none", "r", served.emulator.aws()
+        tmp_path, Container("x", "", None, {}), "endpoint/none", "r", served.emulator.aws
     )
     (tmp_path / "model").mkdir()
     output: list[str] = []

@@ -28,7 +28,7 @@ class Job:
 
     def __init__(self, emulator, directory: Path) -> None:
         self.emulator, self.name = emulator, f"job-{uuid.uuid4().hex[:8]}"
-        self.aws = emulator.aws()
+        self.aws = emulator.aws
         self.hosts = {name: directory / name / "ml" for name in ("algo-1", "algo-2")}
         for path in self.hosts.values():
             for folder in ("model", "output/data", "checkpoints"):

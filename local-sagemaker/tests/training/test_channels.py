@@ -24,7 +24,7 @@ class Store:
         self.emulator, self.directory = emulator, directory
         self.prefix = f"channels/{uuid.uuid4().hex}"
         self.uri = f"s3://{BUCKET}/{self.prefix}"
-        self.aws = emulator.aws()
+        self.aws = emulator.aws
 
     def put(self, *names: str) -> None:
         """Objects that hold their own names."""

@@ -23,11 +23,11 @@ def network(emulator):
 
 def reach(emulator, network, **changes) -> Connectivity:
     body = request("none", VpcConfig=network.config, **changes)
-    return connectivity_for_job(emulator.aws(), body, emulator.env["AWS_DEFAULT_REGION"])
+    return connectivity_for_job(emulator.aws, body, emulator.env["AWS_DEFAULT_REGION"])
 
 
 def test_without_a_vpc_everything_is_reached(emulator):
-    aws = emulator.aws()
+    aws = emulator.aws
     assert connectivity_for_job(aws, request("none"), "us-east-1") == Connectivity()
     isolated = connectivity_for_job(aws, request("none", EnableNetworkIsolation=True), "us-east-1")
     assert isolated == Connectivity(emulator=False, internet=False)

@@ -9,8 +9,7 @@ from emulator_harness import request
 from local_sagemaker.cluster import bandwidth, linux
 from local_sagemaker.cluster.bandwidth import Bandwidth, parse
 from local_sagemaker.protocol.errors import AwsError
-from local_sagemaker.training import job_bandwidth
-from local_sagemaker.training.job_bandwidth import bandwidth_for_job
+from local_sagemaker.training.connectivity import BANDWIDTH, bandwidth_for_job
 
 
 @pytest.mark.parametrize(
@@ -52,7 +51,7 @@ def test_what_is_no_setting(words, why):
 def job_request(words: str | None, count: int = 2) -> dict:
     body = request("a-job")
     body["ResourceConfig"]["InstanceCount"] = count
-    return body | ({} if words is None else {"Environment": {job_bandwidth.VARIABLE: words}})
+    return body | ({} if words is None else {"Environment": {BANDWIDTH: words}})
 
 
 def test_what_a_job_asks_for():
@@ -67,9 +66,7 @@ def test_what_a_job_asks_for():
 
 def test_a_malformed_variable_is_refused_when_the_job_is_created(emulator):
     api = emulator.client("sagemaker")
-    with pytest.raises(
-        ClientError, match=f"Environment's {job_bandwidth.VARIABLE}: '20mb' is"
-    ) as caught:
+    with pytest.raises(ClientError, match=f"Environment's {BANDWIDTH}: '20mb' is") as caught:
         api.create_training_job(**job_request("20mb"))
     assert caught.value.response["Error"]["Code"] == "ValidationException"
     with pytest.raises(ClientError, match="Requested resource not found"):

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -14,9 +15,9 @@ from common.report import emit
 IMAGE = (8, 8, 1)  # height, width, channels of the digits
 
 
-def start(args) -> tuple[int, int]:
+def start(args, timeout: timedelta | None = None) -> tuple[int, int]:
     """Join the other ranks over gloo; return (rank, world_size)."""
-    init_distributed("gloo")
+    init_distributed("gloo", timeout)
     torch.set_num_threads(1)
     torch.manual_seed(args.seed)
     rank, world_size = dist.get_rank(), dist.get_world_size()

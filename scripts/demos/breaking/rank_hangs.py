@@ -10,7 +10,7 @@ from breaking.parts import start
 from common.ranks_torch import cleanup
 from common.report import emit
 
-PATIENCE = timedelta(seconds=10)  # PyTorch's own default is 30 minutes
+PATIENCE = timedelta(seconds=6)  # PyTorch's own default is 30 minutes
 
 
 def train(args) -> None:

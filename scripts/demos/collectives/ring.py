@@ -43,7 +43,7 @@ def reduce_scatter(
     chunks = flat(tensor).tensor_split(world_size)
     coming = [(rank - step - 2) % world_size for step in range(world_size - 1)]
     arriving = [torch.empty_like(chunks[chunk]) for chunk in coming]
-    received = [begin_to_receive(sums, before, group) for sums in arriving]
+    received = [begin_to_receive(buffer, before, group) for buffer in arriving]
     for step, chunk in enumerate(coming):
         send(chunks[(chunk + 1) % world_size], after, group)
         received[step].wait()

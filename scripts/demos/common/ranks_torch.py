@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from datetime import timedelta
 from typing import NoReturn
 
 import torch
@@ -19,13 +20,16 @@ _LAUNCHERS = (  # rank, world_size, local_rank, ranks on this machine
 )
 
 
-def init_distributed(backend: str | None = None) -> tuple[int, int]:
+def init_distributed(
+    backend: str | None = None, timeout: timedelta | None = None
+) -> tuple[int, int]:
     """Join the other ranks; return (local_rank, ranks on this machine).
 
     backend: None takes NCCL where every rank of this machine has a GPU to itself, else Gloo. Alone,
     without a launcher, it is rank 0 of 1. Under mpirun, which names no meeting point, the ranks
     of several instances meet at the first one's port 29500; if all ranks are here, at
-    MASTER_ADDR:MASTER_PORT, by default 127.0.0.1:29500.
+    MASTER_ADDR:MASTER_PORT, by default 127.0.0.1:29500. timeout: of each collective; None:
+    PyTorch's own.
     """
     rank, world_size, local_rank, ranks_here = 0, 1, 0, 1
     for names in _LAUNCHERS:
@@ -41,7 +45,8 @@ def init_distributed(backend: str | None = None) -> tuple[int, int]:
     if own_gpu:  # else object broadcasts and barriers of all ranks here take GPU 0
         torch.cuda.set_device(local_rank)
     backend = backend or ("nccl" if own_gpu else "gloo")
-    dist.init_process_group(backend, rank=rank, world_size=world_size, store=_store_of_restart())
+    store = _store_of_restart()
+    dist.init_process_group(backend, rank=rank, world_size=world_size, store=store, timeout=timeout)
     return local_rank, ranks_here
 
 

@@ -62,14 +62,14 @@ def local_sgd(model: nn.Module, optimizer: Optimizer, batches: Batches, every: i
 
 
 def diloco(model: nn.Module, optimizer: Optimizer, batches: Batches, every: int) -> Steps:
-    """Train alone; from time to time move the shared weights along the mean of all ways."""
+    """Train alone; from time to time step with the mean of all displacements, as a gradient."""
     shared = parameters_to_vector(model.parameters()).detach()
     outer = torch.optim.SGD([shared], lr=0.7, momentum=0.9, nesterov=True)
     for number, (x, y) in enumerate(batches, 1):
         train_alone(model, optimizer, x, y)
         if number % every == 0:
-            way = shared - parameters_to_vector(model.parameters()).detach()
-            shared.grad = average(way)  # as if it were a gradient
+            displacement = shared - parameters_to_vector(model.parameters()).detach()
+            shared.grad = average(displacement)  # the pseudo-gradient
             outer.step()
             vector_to_parameters(shared.clone(), model.parameters())
         yield

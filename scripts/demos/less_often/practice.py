@@ -42,39 +42,3 @@ def call_accumulate(accumulate: Callable, parts: int) -> dict:
         "expected": (first - 0.1 * gradient).tolist(),
         "expected_of_the_sum": (first - 0.1 * parts * gradient).tolist(),
     }
-
-
-def call_outer_step(outer_step: Callable, steps: int) -> dict:
-    """Call outer_step(shared, weights, momentum) so often; between, each rank goes its own way.
-
-    Returns lists: shared, weights and momentum at the end, as the answer left them; expected: the
-    shared weights of DiLoCo; expected_of_...: of usual mistakes.
-    """
-    rank, world_size = dist.get_rank(), dist.get_world_size()
-    first = torch.linspace(-1, 1, 6, dtype=torch.float64)
-    shared, weights, momentum = first.clone(), first.clone(), torch.zeros_like(first)
-    ways = [[torch.cos(first * (r + 1) + step) for r in range(world_size)] for step in range(steps)]
-    for by_rank in ways:
-        weights -= by_rank[rank]
-        outer_step(shared, weights, momentum)
-    means = [torch.stack(by_rank).mean(0) for by_rank in ways]
-    return {
-        "shared": shared.tolist(),
-        "weights": weights.tolist(),
-        "momentum": momentum.tolist(),
-        "expected": trained(first, means),
-        "expected_of_the_sum": trained(first, [world_size * mean for mean in means]),
-        "expected_of_its_own": trained(first, [by_rank[rank] for by_rank in ways]),
-        "expected_of_plain_momentum": trained(first, means, nesterov=False),
-        "expected_of_the_wrong_sign": trained(first, [-mean for mean in means]),
-    }
-
-
-def trained(weights: torch.Tensor, ways: list, nesterov: bool = True) -> list[float]:
-    """Return where SGD gets from `weights`, with these gradients, rate 0.7 and momentum 0.9."""
-    weights = weights.clone()
-    optimizer = torch.optim.SGD([weights], lr=0.7, momentum=0.9, nesterov=nesterov)
-    for way in ways:
-        weights.grad = way.clone()
-        optimizer.step()
-    return weights.tolist()

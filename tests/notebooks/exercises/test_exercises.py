@@ -15,6 +15,7 @@ import pytest
 import torch.distributed as dist
 
 from tools import exercises as generate
+from workshop.failures import five_jobs
 from workshop.launch.horovod import horovod_status
 from workshop.launch.ranks import RankFailed, start_ranks
 from workshop.lesson import check as checking
@@ -50,6 +51,32 @@ def same_ranks_again(running, monkeypatch):
         yield running[world_size]
 
     put_in_place_of_ranks(monkeypatch, started)
+
+
+@pytest.fixture(scope="module")
+def jobs_of_lesson_10():
+    """A function that starts the five jobs of exercise 10.5, shorter ones, and does it once."""
+    really = five_jobs.start  # the next fixture replaces it
+
+    @functools.cache
+    def start():
+        try:
+            return really("your name", seconds=1.0)
+        except five_jobs.TooBusy as error:
+            return error
+
+    def started(*_):
+        if isinstance(jobs := start(), five_jobs.TooBusy):
+            pytest.skip(str(jobs))
+        return jobs
+
+    return started
+
+
+@pytest.fixture(autouse=True)
+def same_jobs_again(jobs_of_lesson_10, monkeypatch):
+    monkeypatch.setattr(five_jobs, "start", jobs_of_lesson_10)
+    monkeypatch.setattr(five_jobs, "newest", jobs_of_lesson_10)
 
 
 def put_in_place_of_ranks(monkeypatch, start):
@@ -168,9 +195,9 @@ def test_another_right_answer_passes(source):
 
 
 @lesson
-@pytest.mark.parametrize("most", [2, pytest.param(None, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("most", [1, pytest.param(None, marks=pytest.mark.soak)])
 def test_a_learner_is_told_what_is_wrong(source, most):
-    """Where a check starts ranks, by the first two wrong answers; else by all."""
+    """Where a check starts ranks, by the first wrong answer; else by all."""
     missed = []
     for number in numbers(source.stem[:2]):
         starts_ranks = checking._CHECKS[number][1] > checking.SECONDS

@@ -63,4 +63,38 @@ WRONG = {
         ),
         ({'path.with_name(f".{path.name}.': 'Path(f"/tmp/.{path.name}.'}, "own folder"),
     ],
+    # "your name": A nothing, B tiny buckets, C slow input of rank 0, D straggler 0, E narrow link
+    "10.5": [
+        ({'("nothing is wrong", None)': '("straggler", 0)'}, "Job A: .* A long step alone"),
+        (
+            {'("tiny buckets", None)': '("narrow link", None)'},
+            "Job B: .* go in 60 collectives of 49 KiB. Each costs a latency",
+        ),
+        (
+            {'("slow input", shares["data"].idxmax())': '("straggler", 0)'},
+            "Job C: a rank does come late to the collective. But why",
+        ),
+        ({'shares["data"].idxmax()': 'shares["data"].idxmin()'}, "Job C: .* waits for data for"),
+        ({'shares["wait"].idxmin()': 'shares["wait"].idxmax()'}, "Job D: .* the rank that waits"),
+        (
+            {'("straggler", shares["wait"].idxmin())': '("narrow link", None)'},
+            "Job D: .* it waits there for the other rank",
+        ),
+        (
+            {'("straggler", shares["wait"].idxmin())': '("nothing is wrong", None)'},
+            "Job D: .* of a rank's step is wait",
+        ),
+        (
+            {'("narrow link", None)': '("tiny buckets", None)'},
+            "Job E: all gradients go in 1 collective of 2966 KiB",
+        ),
+        ({'("narrow link", None)': '("straggler", 1)'}, "Job E: .* the ranks come together"),
+        (
+            {'("narrow link", None)': '("oversubscribed cores", None)'},
+            "Job E: its ranks have 2 threads together",
+        ),
+        ({'("narrow link", None)': '("narrow link", 1)'}, "Job E: .* the rank is None"),
+        ({'("narrow link", None)': '"narrow link"'}, "Job E: give a cause and a rank"),
+        ({"    return answers": "    return list(answers)"}, "Return a dictionary"),
+    ],
 }

@@ -34,12 +34,12 @@ WRONG = {
         ("return x @ shard.T", "another output than"),
     ],
     "11.3": [
-        ({"if instances == 1:": "if True:"}, "Over the link ddp sends"),
+        ({" and models * 2 * billions <= budget": ""}, "sends .* GB over the link"),
+        ({"models * 2 * billions": "models * billions"}, "sends .* GB over the link"),
         ({" + 10 <= 80": " <= 80"}, "and 10 for activations: more than 80"),
-        (  # always ZeRO-3
-            'return "zero3" if held_gb(billions, "zero3", instances) + 10 <= 80 else "none"',
-            "comes first|Over the link",
-        ),
-        ({', "zero3": 3 * around': ""}, "you said 'none'"),
+        ('return "zero3"', "comes first|over the link"),
+        ({"if instances > 1 else 0": ""}, "you said '(none|zero3)'"),
+        ({"if instances > 1:": "if True:"}, "On one instance HSDP is ZeRO-3"),
+        ({"2 * (instances - 1) / instances": "2 * around"}, "you said 'none'"),
     ],
 }

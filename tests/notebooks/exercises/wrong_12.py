@@ -14,12 +14,6 @@ for number, (inputs, targets) in enumerate(batches, 1):
     else:
         loss.backward()
 optimizer.step()"""
-NAMES_ONLY = """way = shared - weights
-dist.all_reduce(way)
-momentum = 0.9 * momentum + way / dist.get_world_size()
-shared = shared - rate * momentum
-weights = shared"""
-
 WRONG = {
     "12.1": [
         (  # sends each
@@ -48,15 +42,16 @@ WRONG = {
         (ONLY_BACKWARD_INSIDE, "forward and backward, inside"),
     ],
     "12.2": [
-        ({"    way /= dist.get_world_size()\n": ""}, "goes too far: an all-reduce adds"),
-        ({"(way + 0.9 * momentum)": "momentum"}, "Nesterov's looks ahead"),
-        ({"    weights.copy_(shared)\n": ""}, "goes on from weights of its own"),
+        ({"8 * sent": "sent"}, "8 times too small"),
+        ({'exchange["DDP"] / alone': 'alone / exchange["DDP"]'}, "upside down"),
+        ({"return r, 1 + r,": "return r, r,"}, "a step without its exchange is 1"),
+        ({"min(seconds, key=seconds.get)": "min(exchange, key=exchange.get)"}, "gets to the goal"),
+        ({"steps * (alone": "(alone"}, "gets to the goal first, not alone"),
         (
-            {"    dist.all_reduce(way)\n    way /= dist.get_world_size()\n": ""},
-            "goes its own way",
+            {"min(seconds, key": 'min(set(seconds) - {"alone"}, key'},
+            "one rank alone is one of them",
         ),
-        ({"way = shared - weights": "way = weights - shared"}, "goes backwards"),
-        (NAMES_ONLY, "`momentum` is still zero"),
+        ({"return r, 1 + r, min(seconds, key=seconds.get)": "return r"}, "are not three values"),
     ],
     "12.3": [
         ({"left_out.abs()": "left_out"}, r"-5 is larger in size than 3: choose by abs\(\)"),
@@ -87,13 +82,7 @@ RIGHT = {
         "inputs, targets = (torch.cat(parts) for parts in zip(*batches, strict=True))\n"
         f"for _ in range(1):\n    {STEP}"
     ],
-    "12.2": [  # the mean of the ways is the way to the mean
-        {
-            "way = shared - weights\n    dist.all_reduce(way)\n    way /= dist.get_world_size()": (
-                "dist.all_reduce(weights)\n"
-                "    weights /= dist.get_world_size()\n"
-                "    way = shared - weights"
-            )
-        }
+    "12.2": [  # written otherwise
+        {"8 * sent / (mbit * 1e6)": "sent / (mbit * 125_000)"}
     ],
 }

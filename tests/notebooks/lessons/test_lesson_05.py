@@ -22,7 +22,8 @@ def check_what_was_measured(results):
     images = results["by_length"]["images"]
     assert images == sorted(images) and images[-1] == SMALL["05"]["measured_batch"]
     milliseconds = results["by_length"]["one process, ms"]
-    assert milliseconds == sorted(milliseconds), "more images, a longer step"
+    # Steps of 4 ms may change their order on a busy machine; the whole batch's is ten times longer.
+    assert milliseconds[-1] == max(milliseconds), "the most images, the longest step"
     assert results["loss_spread"] < 0.001
     assert 0 < results["share_of_steps"] < 1
 
@@ -35,6 +36,7 @@ def test_lesson_05(lesson_run):
     assert results["world_size"] == 4
     assert results["ranks_per_host"] == {"algo-1": 2, "algo-2": 2}
     assert results["different_weights"] == 1 and len(results["hashes"]) == 4
+    assert results["different_without_averaging"] == 4
     assert results["losses"][-1] < results["losses"][0] / 4
     assert results["accuracy"] >= 0.8
     assert results["command"] == "mpirun --host algo-1:2,algo-2:2 -np 4"

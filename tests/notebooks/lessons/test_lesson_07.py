@@ -12,19 +12,19 @@ def test_lesson_07(lesson_run):
     results = run.results
     assert results["bound"] == pytest.approx(1.5)
     medians = results["medians"]
-    names = {"gloo", "ring", "interleaved_ring", "hierarchical", "mini_herring"}
+    names = {"gloo", "ring", "hierarchical", "mini_herring"}
     assert set(medians) == names | {"gloo again"}
     # Of 4 MB, how many go over each link of 200 Mbit/s: what is over, busy cores took.
-    for algorithm, part in {
-        "ring": 1.5,
-        "gloo": 1.5,
-        "interleaved_ring": 3,
-        "hierarchical": 1,
-    }.items():
+    for algorithm, part in {"ring": 1.5, "gloo": 1.5, "hierarchical": 1}.items():
         assert medians[algorithm] > 0.9 * part * 4e6 * 8 / 200e6, algorithm
+    # The slow ring is measured with 1 MB alone.
+    assert set(results["small"]) == names | {"gloo again", "interleaved_ring"}
+    assert results["small"]["interleaved_ring"] > 0.9 * 3 * 1e6 * 8 / 200e6
     # They were measured in rounds. A quiet machine shows 1.4 and 2; half is no day's work.
     assert results["gain"] > 0.7 and results["loss"] > 1
-    assert set(results["off"]) == names and all(value > -1 for value in results["off"].values())
+    assert set(results["off"]) == names | {"interleaved_ring"} and all(
+        value > -1 for value in results["off"].values()
+    )
     assert len(results["held_out"]) >= 40
     assert 0 < results["most_hidden"] <= 1
     assert set(results["steps"]) == KINDS

@@ -16,7 +16,8 @@ def test_lesson_09(lesson_run):
     assert results["read"]["both divide"]["never"] == pytest.approx(50, abs=0.5)
     assert results["read"]["nobody divides"] == {"never": 0, "once": 0, "twice": 100}
     waiting = results["waiting"]
-    assert set(waiting) == {"one by one", "one by one again", "2 workers", "1 file"}
+    ways = {"one by one", "one by one again", "2 workers", "1 file, 2 workers", "1 file"}
+    assert set(waiting) == set(results["step_ms"]) == ways
     assert waiting["1 file"]["max"] < waiting["one by one"]["min"], "the requests do not show"
     assert waiting["2 workers"]["median"] < waiting["one by one"]["median"], "nobody fetched ahead"
     assert results["factor"] > 5, "100 requests took hardly longer than one"
@@ -27,6 +28,15 @@ def test_lesson_09(lesson_run):
     by_file, by_record = (results["orders"][name] for name in ("files shuffled", "records, too"))
     assert by_file == list(range(by_file[0], by_file[0] + 6)), "in the file's order"
     assert by_record != sorted(by_record)
+    assert results["resumed"] == {
+        "the epoch again": {"seen twice": 640, "never seen": 0, "as planned": False},
+        "skip, another seed": dict(
+            results["resumed"]["skip, another seed"], **{"as planned": False}
+        ),
+        "skip, the same seed": {"seen twice": 0, "never seen": 0, "as planned": True},
+    }
+    lost = results["resumed"]["skip, another seed"]
+    assert lost["seen twice"] == lost["never seen"] > 0, "what is seen twice displaces another"
     assert results["tfrecord_records"] == 250 and results["tfrecord_bytes"] > 3072
     assert results["streamed"]["megabytes"] == 1 and results["streamed"]["grown_megabytes"] > 2
     assert results["pixels_misplaced"] > 0.5

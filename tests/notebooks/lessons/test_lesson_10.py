@@ -1,6 +1,12 @@
 """Lesson 10, executed with smaller numbers; its recorded results are what is tested."""
 
+import re
+from types import SimpleNamespace
+
+import nbformat
 import pytest
+
+from workshop.course.lessons import chosen
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
@@ -18,6 +24,16 @@ def test_lesson_10_resumes_exactly(lesson_run):
     assert 0 < results["usd"] < results["usd_at_most"] < 1
 
 
+def test_the_best_interval_costs_least(lesson_run):
+    results = lesson_run("10").results
+    measured, formula = results["extra_measured"], results["extra_formula"]
+    often, rarely = "a quarter of the best", "four times the best"
+    assert measured["the best"] < measured[often] < measured[rarely]
+    assert results["interrupted_jobs"] == 18
+    assert formula[often] == pytest.approx(formula[rarely], rel=0.1), "they should cost the same"
+    assert measured[often] == pytest.approx(formula[often], abs=0.02)
+
+
 def test_lesson_10_finds_what_broke(lesson_run):
     results = lesson_run("10").results
     assert results["quiet_cause"] == "they started from different weights"
@@ -30,3 +46,27 @@ def test_lesson_10_finds_what_broke(lesson_run):
 def test_another_number_of_ranks_goes_on_from_the_checkpoint(lesson_run):
     results = lesson_run("10").results
     assert results["elastic_ranks"] == [2, 1, 1] and results["elastic_apart"] < 1e-5
+
+
+# The rank was asked while it looked whether the file is there: Python's own frames come first.
+STACKS = """\
+[0] Current thread 0x1 (most recent call first):
+[0]   File "torch/distributed/distributed_c10d.py", line 4818 in barrier
+[0]   File "scripts/demos/breaking/rank_hangs.py", line 24 in train
+[1] Current thread 0x2 (most recent call first):
+[1]   File "/usr/lib/python3.11/pathlib.py", line 1013 in stat
+[1]   File "/usr/lib/python3.11/pathlib.py", line 1235 in exists
+[1]   File "scripts/demos/breaking/rank_hangs.py", line 48 in wait_for
+[1]   File "scripts/demos/breaking/rank_hangs.py", line 28 in train
+[0] RuntimeError: Timed out waiting 6000ms for recv operation to complete"""
+
+
+def test_a_rank_is_in_a_function_of_its_script_also_while_that_calls_one_of_pythons():
+    (lesson,) = chosen(("10",))
+    cells = nbformat.read(lesson, as_version=4).cells
+    (reads_stacks,) = (cell.source for cell in cells if cell.source.startswith("stacks:"))
+    compared = {}
+    guess = SimpleNamespace(compare=compared.update)
+    hang = SimpleNamespace(log=STACKS.splitlines())
+    exec(reads_stacks, {"re": re, "hang": hang, "guess": guess})
+    assert compared == {"elsewhere": "rank 1", "where": "wait_for"}

@@ -25,10 +25,9 @@ def test_all_ways_learn_and_end_with_one_model(results):
 
 
 def test_a_training_is_the_same_on_another_link(results):
-    assert results["repeated"] == {"DDP": 1, "top-k": 1, "DiLoCo": 1}
+    assert results["repeated"] == {"top-k": 1}  # more of them in `make run`, on one link more
     fast, slow = trained(results), trained(results, "20mbit")
-    assert set(slow) == {"top-k", "DiLoCo"}
-    assert all(slow[way]["losses"] == fast[way]["losses"] for way in slow)
+    assert set(slow) == {"top-k"} and slow["top-k"]["losses"] == fast["top-k"]["losses"]
 
 
 @pytest.mark.shaping
@@ -50,8 +49,8 @@ def test_bytes_decide_on_a_slow_link(results):
     """0.47 MB in every step at 2.5 MB/s, or hardly any."""
     seconds = results["seconds_to_goal"]["20mbit"]
     assert seconds["DDP"] == max(seconds.values())
-    for way in ("local SGD", "DiLoCo", "top-k", "PowerSGD"):
-        assert results["gains"]["20mbit"][way] > 1.2, way
+    assert seconds["alone"] < 0.5 * seconds["DDP"]
+    assert results["against_alone"]["20 Mbit/s"]["DDP"] != "faster"
     timed = {
         event["method"]: min(event["seconds"])
         for event in results["events"]
@@ -62,6 +61,6 @@ def test_bytes_decide_on_a_slow_link(results):
 
 
 def test_top_k_needs_its_memory_and_the_script_ends_with_one_model(results):
-    assert min(results["without_memory"]) > -0.1  # 64 steps are too few for more
-    assert results["beats_alone"]["DDP"]
+    assert min(results["without_memory"]) > -0.1  # 128 steps are too few for more
+    assert results["beats_alone"]["DDP"] == "yes"
     assert (results["ranks"], results["syncs"]) == (2, 11)

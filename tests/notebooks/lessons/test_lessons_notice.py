@@ -62,17 +62,18 @@ def without(notebook: nbformat.NotebookNode, first: str, following: str) -> None
 
 
 @needs_horovod
+@pytest.mark.soak
 def test_lesson_05_notices_ranks_that_do_not_average(own_emulator, scripts, tmp_path):
     script = scripts / "train_tf_horovod.py"
     lines = script.read_text().splitlines()
     script.write_text("\n".join(line for line in lines if "DistributedGradientTape" not in line))
     lesson = changed("05", "source = DEMOS if", f"source = '{scripts}' if TRAIN else DEMOS if")
-    without(lesson, "## The result: one script, four places", "## What `fit()` sent")
+    without(lesson, "## The result first: one script, four places", "## What `fit()` sent")
     smaller = lesson_runs.SMALL["05"] | {"epochs": 2}
     fails(lesson, tmp_path, "4 different sets of weights", **smaller)
 
 
-@pytest.mark.soak  # lesson 05 does the same in `make test`
+@pytest.mark.soak
 def test_lesson_03_notices_workers_that_train_alone(own_emulator, scripts, tmp_path):
     """No strategy: the job ends well, its log says all that it should, and the lesson must not."""
     (scripts / "train_tf_ps.py").write_text(PRETENDS)

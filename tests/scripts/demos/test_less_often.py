@@ -1,19 +1,16 @@
 """Ways to train in which ranks send less: each is DDP where it has nothing to leave out."""
 
-import os
 import sys
 
 import less_often_on_ranks
 import measure_less_often
 import numpy as np
 import pytest
-from script_harness import DEMOS, by_hand, finish
 
 from workshop.launch.ranks import start_ranks
 
 ROUNDING = 1e-6
 SGD = {"lr": 0.1}
-WAYS = [*measure_less_often.METHODS, "DDP again"]
 
 
 @pytest.fixture(scope="module")
@@ -70,32 +67,6 @@ def test_what_top_k_leaves_out_comes_later(trained):
     settings = ({"share": 0.1}, {"share": 0.1, "memory": False})
     moved = [np.count_nonzero(trained("top_k", s, sizes) != first) for s in settings]
     assert moved[0] > 1.2 * moved[1]
-
-
-@pytest.fixture(scope="module")
-def records():
-    """All that measure_less_often.py prints, of small trainings."""
-    flags = ["--train", ",".join(WAYS), "--time", ",".join(WAYS), "--rounds", "2", "--seeds", "3"]
-    flags += ["--steps", "64", "--evaluate-every", "32", "--width", "16"]
-    command = [*by_hand(2), DEMOS / "measure_less_often.py", *flags]
-    return finish(command, check=True, timeout=240, env=dict(os.environ))
-
-
-def test_every_way_trains_one_model_that_learns(records):
-    by_method = {record["method"]: record for record in records.events("trained")}
-    assert list(by_method) == WAYS
-    for way, record in by_method.items():
-        assert record["models"] == (2 if way == "alone" else 1), way
-        assert record["steps"] == [0, 32, 64] and len(record["sent_bytes"]) in (0, 2), way
-        assert record["losses"][-1] < record["losses"][0], way
-    hashes = [record["weights_sha256"] for record in by_method.values()]
-    assert hashes[-1] == hashes[0], "DDP again"
-    assert len(set(hashes)) == len(hashes) - 1
-
-
-def test_steps_are_timed_in_rounds(records):
-    timed = {record["method"]: record["seconds"] for record in records.events("timed")}
-    assert list(timed) == WAYS and {len(seconds) for seconds in timed.values()} == {2}
 
 
 def test_an_unknown_way_is_said(monkeypatch, capsys):

@@ -31,6 +31,7 @@ from workshop.paths import NOTEBOOKS
 
 # 22 steps an epoch: 30 steps need the second epoch's order too.
 STEPS = ["--max-steps", "30"]
+REFERENCE = (NOTEBOOKS / "reference.py").read_text()
 # Float32 sums in another order differ by an ulp a step: 3e-8 was measured on weights up to 0.34.
 TOLERANCE = 3e-7
 TORCH = tuple(int(part) for part in metadata.version("torch").split(".")[:2])
@@ -138,6 +139,7 @@ def test_a_job_trains_what_ddp_trains_by_hand(job_of, ddp, name, launcher):
     assert job_of(name, launcher, flags).hashes == ddp[0].hashes
 
 
+@pytest.mark.soak  # lessons 01 and 10 run such jobs
 def test_ddp_starts_under_mpirun(digits, ddp, tmp_path):
     if not Path(mpirun(2)[0]).exists():
         pytest.skip("no mpirun beside the Python")
@@ -161,11 +163,12 @@ def test_local_sgd_that_averages_in_every_step_is_ddp(digits, ddp, tmp_path):
     script = copied("train_torch_local_sgd.py", tmp_path)
     done = start(by_hand(2), script, *STEPS, *channels(digits), "--sync-every", "1")
     assert len(done.hashes) == 2 and len(set(done.hashes.values())) == 1
-    # A way is the difference of nearly equal weights, so rounding weighs more: 2e-5 was measured.
+    # A displacement is the difference of nearly equal weights, so rounding weighs more: 2e-5 here.
     assert difference(ddp[1], tmp_path) <= 300 * TOLERANCE
     assert [e["syncs"] for e in done.events("epoch")] == [22, 30]
 
 
+@pytest.mark.soak  # lesson 12 trains with it
 def test_diloco_ends_with_one_model(digits, ddp, tmp_path):
     flags = ["--sync-every", "8", "--outer-learning-rate", "0.7", "--outer-momentum", "0.9"]
     script = copied("train_torch_local_sgd.py", tmp_path)
@@ -195,9 +198,7 @@ SHOW = '    emit("sent", bytes=sum(sent))\n    dist.destroy_process_group()'
 
 def accumulated(digits, folder, *edits):
     """Train DDP with the lines that the reference shows; what it printed, and the bytes sent."""
-    [shown] = re.findall(
-        r"# ```python\n((?:# .*\n)+)# ```", (NOTEBOOKS / "reference.py").read_text()
-    )
+    shown, _ = re.findall(r"# ```python\n((?:# .*\n)+)# ```", REFERENCE)
     lines = "".join(line.removeprefix("# ") + "\n" for line in shown.splitlines())
     for before, after in edits:
         assert lines.count(before) == 1
@@ -227,6 +228,17 @@ def test_bf16_stays_close(digits, single, tmp_path):
     # bfloat16 has 8 bits of mantissa: 0.4 % of a loss of 2.3 is 0.009.
     assert losses(done) == pytest.approx(losses(single[0]), abs=0.009)
     assert difference(single[1], tmp_path) > 1000 * TOLERANCE
+
+
+@pytest.mark.soak  # half a minute of a core for the compiler
+def test_a_compiled_model_is_the_same_but_for_rounding(digits, single, tmp_path):
+    (line,) = re.findall(r"parallel_model = torch\.compile\(.*\)", REFERENCE)
+    script = copied(
+        "train_torch_ddp.py", tmp_path, ("parallel_model = DistributedDataParallel(model)", line)
+    )
+    done = start(by_hand(2), script, *STEPS, *channels(digits))
+    assert len(set(done.hashes.values())) == 1
+    assert 0 < difference(single[1], tmp_path) <= TOLERANCE
 
 
 @pytest.mark.parametrize(
@@ -418,6 +430,7 @@ NORM = (
 )
 
 
+@pytest.mark.soak
 def test_a_model_with_batch_norm_and_dropout(digits, tmp_path):
     """Testing changes nothing in it, and the ranks' weights are the same: a reader puts it in."""
     import torch

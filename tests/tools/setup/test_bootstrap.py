@@ -130,6 +130,15 @@ def test_a_moved_venv_is_made_again(made):
     assert "--clear" in made[0]
 
 
+def test_another_folders_venv_is_not_emptied(made):
+    (environment.VENV / "bin" / "pip").write_text("#!/elsewhere/.venv/bin/python\n")
+    elsewhere = environment.VENV.rename(environment.VENV.with_name("elsewhere"))
+    environment.VENV.symlink_to(elsewhere)
+    with pytest.raises(steps.SetupError, match="Delete the link"):
+        environment.make_venv("uv", None)
+    assert made == [] and environment.STAMP.exists()
+
+
 @pytest.mark.parametrize(
     ("python", "message"),
     [

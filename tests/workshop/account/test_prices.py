@@ -10,7 +10,7 @@ import moto
 import pytest
 
 import workshop
-from workshop.account.prices import GRACE_SECONDS, PriceNotKnown, price_table
+from workshop.account.prices import GRACE_SECONDS, PriceNotKnown, cost, price_table, up_to_cents
 from workshop.jobs.session import MAX_RUN_SECONDS
 
 INSTANCES = price_table()["instances"]
@@ -75,8 +75,8 @@ def test_a_table_before_anything_runs():
     assert table["USD per hour"][1] == pytest.approx(0.408)
     assert math.isnan(table["USD"][2]) and table["USD at most"][2] > 0
     assert math.isnan(table["USD at most"][3])
-    assert table["price of"].tolist()[:3] == ["2026-09-27"] * 3
-    assert table["price of"][3].startswith("not known: P3 is in none")
+    assert table["price as of"].tolist()[:3] == ["2026-09-27"] * 3
+    assert table["price as of"][3].startswith("not known: P3 is in none")
 
 
 def test_a_row_of_the_table_needs_type_and_count():
@@ -103,3 +103,8 @@ def test_what_is_known_beside_the_price_is_what_ec2_says():
         assert row["vcpus"] == answer["VCpuInfo"]["DefaultVCpus"], name
         assert row["gpus"] == sum(gpu["Count"] for gpu in gpus), name
     assert compared >= 11  # all but P3
+
+
+def test_a_limit_is_rounded_up_and_never_down():
+    assert [up_to_cents(usd) for usd in (0.0408, 0.04, 3 * 0.1, 0)] == [0.05, 0.04, 0.3, 0]
+    assert "At most 0.05 USD" in str(cost("ml.c5.xlarge", 1, 300, max_run=600))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import boto3
 import pytest
 from moto.utilities.utils import load_resource
 
@@ -36,6 +37,8 @@ def test_network_performance():
 def test_the_table_says_what_ec2_says():
     """moto carries EC2's own answers for every type that is still to be had."""
     answers = load_resource("ec2/resources/instance_types.json")
+    model = boto3.client("sagemaker", region_name="us-east-1").meta.service_model
+    assert set(bandwidth.network_table()) <= set(model.shape_for("TrainingInstanceType").enum)
     for name, known in bandwidth.network_table().items():
         info = answers.get(name.removeprefix("ml."))
         if info is None:

@@ -17,7 +17,7 @@ def seat_of(session, name: str, target: str = "local") -> SimpleNamespace:
 
 def connectivity(emulator, region: str, network: dict) -> Connectivity:
     config = {"Subnets": network["subnets"], "SecurityGroupIds": network["security_group_ids"]}
-    return connectivity_for_job(emulator.aws(), {"VpcConfig": config}, region)
+    return connectivity_for_job(emulator.aws, {"VpcConfig": config}, region)
 
 
 def test_a_network_is_made_once_for_a_seat(session, sagemaker_emulator):

@@ -37,6 +37,7 @@ def test_the_copy_lacks_the_step_and_nothing_else(script):
     with ablation.without(script, 4) as copy:
         text, whole = copy.read_text(), (ablation.DEMOS / script).read_text()
         assert (copy.parent / "common" / "report.py").is_file()
+        assert copy.name == script.replace(".py", "_without_4.py")
     assert not copy.exists()
     gone = [line for line in whole.splitlines() if line not in text.splitlines()]
     assert gone and all(line.endswith("# STEP 4") for line in gone)

@@ -2,15 +2,19 @@
 
 import json
 from datetime import date
+from statistics import median
 
 import nbformat
 import pytest
 
+from workshop.jobs import bandwidth
 from workshop.lesson import reference_results
 from workshop.lesson.reference_results import NEEDED
 from workshop.lesson.results import MIME
 from workshop.measure import held_out, overlap
 from workshop.measure.alpha_beta import HierarchicalLinks
+
+WAYS = ("ddp", "zero1", "zero2", "zero3", "hsdp")
 
 
 def page(folder, **results):
@@ -36,6 +40,18 @@ def test_the_kept_lines_are_enough_for_the_cost_model():
     names = {event["algorithm"] for event in events if event["event"] == "all_reduce"}
     kinds = {"gloo", "ring", "interleaved_ring", "hierarchical", "mini_herring"}
     assert names == kinds | {"gloo again"}
+
+
+def test_the_kept_steps_of_lesson_11_are_of_the_link_that_is_named():
+    """A step takes its bytes / bandwidth at least; with DDP little more than that and computing."""
+    results = reference_results.load("11").results
+    by_way = {event.get("way"): event for event in results["events"]}
+    rounds = by_way[None]  # the line that names no way, but has the seconds of each
+    seconds = {name: median(rounds[name]) for name in (*WAYS, "nothing exchanged")}
+    for way in WAYS:
+        on_link = 8 * by_way[way]["card_bytes"] / 1e6 / bandwidth.mbit(results["link"])
+        assert seconds[way] > on_link, way
+        assert seconds[way] < 1.3 * (seconds["nothing exchanged"] + on_link), way
 
 
 def test_the_kept_benchmarks_judge_the_model_on_forty_points_or_more():

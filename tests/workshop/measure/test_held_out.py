@@ -67,6 +67,13 @@ def test_a_latency_is_added_to_each_message_between_instances():
     )
 
 
+def test_bytes_alone_know_neither_headers_nor_latencies():
+    points = held_out.all_reduces([CALIBRATION, job(100), job(100, latency_ms=5)])
+    ring = held_out.by_bytes(points[points["algorithm"] == "ring"])
+    assert list(ring["predicted"]) == pytest.approx(2 * [2 * 7 / 8 / 12.5, 2 * 7 / 12.5])
+    assert (ring["error"] < -0.04).all() and points["error"].abs().max() < 1e-9
+
+
 def test_what_repeats_a_message_of_the_fit_is_no_test():
     """8 MB on 8 ranks in the first job: chunks of 1 MB, and 1 MiB was fitted."""
     points = held_out.all_reduces([job(200) | {"mbit": 200}])

@@ -42,6 +42,13 @@ def test_ratios_are_taken_within_a_round():
     assert scaling.speed_up.text == "1.2 (1.2 to 1.2)"
 
 
+def test_several_batches_are_measured_one_after_the_other():
+    short = ABOUT | {"global_batch_size": 16}
+    scalings = Scaling.by_batch([short, ROUND, ABOUT, ROUND | {"alone": 0.4}, ROUND])
+    assert {size: len(scaling.rounds) for size, scaling in scalings.items()} == {16: 1, 512: 2}
+    assert scalings[512].rounds["alone"].tolist() == [0.4, 0.2]
+
+
 def test_records_that_are_no_measurement_are_refused():
     for records in ([ROUND], [ABOUT], [ABOUT, ABOUT, ROUND], []):
         with pytest.raises(ValueError, match="run to its end"):

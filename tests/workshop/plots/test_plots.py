@@ -51,7 +51,7 @@ def test_groups_of_bars_with_bounds_or_as_predictions(shown):
     plots.grouped_bar_chart(
         table.rename_axis("placement"), "title", "milliseconds", bounds=table / 2
     )
-    plots.grouped_bar_chart(table, "title", "a prediction", source="computed")
+    plots.grouped_bar_chart(table, "title", "a prediction", source="computed", texts="{:g} ms")
     measured, predicted = shown
     assert measured.alt == (
         "title (milliseconds). 1 x 8: gloo 2, hierarchical 1. 8 x 1: gloo 4. "
@@ -64,6 +64,8 @@ def test_groups_of_bars_with_bounds_or_as_predictions(shown):
     assert measured.patches[0].get_hatch() != measured.patches[2].get_hatch()
     assert predicted.patches[0].get_facecolor()[3] == 0 and not predicted.lines
     assert predicted.get_title() == "title (computed)"
+    assert [text.get_text().strip() for text in predicted.texts] == ["2 ms", "4 ms", "1 ms"]
+    assert not measured.texts
 
 
 def test_numbers_of_another_machine_look_unlike_ones_own(shown):
@@ -222,11 +224,11 @@ def test_stacked_bars_put_the_parts_of_a_step_after_each_other(shown):
 
 
 def test_the_scaling_map_has_the_curve_and_a_dot_for_each_configuration(shown):
-    columns = ["r", "share", "low", "high", "label", "source"]
+    columns = ["r", "share", "low", "high", "r_low", "r_high", "label", "source"]
     dots = pd.DataFrame(
         [
-            [0.5, 0.6, 0.5, 0.7, "2 ranks", "measured"],
-            [1, 0.5, np.nan, np.nan, "ResNet", "computed"],
+            [0.5, 0.6, 0.5, 0.7, 0.4, 0.8, "2 ranks", "measured"],
+            [1, 0.5, *[np.nan] * 4, "ResNet", "computed"],
         ],
         columns=columns,
     )
@@ -238,23 +240,24 @@ def test_the_scaling_map_has_the_curve_and_a_dot_for_each_configuration(shown):
     assert (lines["2 ranks"].get_xdata()[0], lines["2 ranks"].get_ydata()[0]) == (0.5, 0.6)
     assert lines["ResNet (computed)"].get_markerfacecolor() == "white"
     assert [line for line in axes.lines if list(line.get_ydata()) == [0.5, 0.7]]
+    assert [line for line in axes.lines if list(line.get_xdata()) == [0.4, 0.8]]
     assert {"noise of this run (A/A)", "range of rounds"} <= set(explained(axes))
-    assert "ResNet (computed): r 1, 50% of the ceiling." in axes.alt
+    assert "ResNet (computed): r 1, 50 % of the ceiling." in axes.alt
 
 
-def test_predictions_have_the_line_of_equality_and_a_mark_for_each_source(shown):
-    rows = [("links", "recorded", 1.0, 1.05), ("links", "measured", 2.0, 2.2)]
-    points = pd.DataFrame(rows, columns=["kind", "source", "measured", "predicted"])
-    cost_model.predictions(points, "Two points")
+def test_errors_have_a_band_a_mark_for_each_source_and_a_name_for_the_worst(shown):
+    rows = [("links", "recorded", 1.0, -0.3), ("links", "measured", 2.0, 0.05)]
+    points = pd.DataFrame(rows, columns=["kind", "source", "measured", "error"])
+    cost_model.errors(points, "Two points", worst="a ring")
     (axes,) = shown
-    equal, less, above, pale, filled = axes.lines
-    assert list(equal.get_xdata()) == list(equal.get_ydata())
-    assert less.get_ydata()[0] == pytest.approx(0.9 * less.get_xdata()[0])
-    assert above.get_ydata()[0] == pytest.approx(1.1 * above.get_xdata()[0])
-    assert (pale.get_alpha(), list(pale.get_ydata())) == (0.3, [1050.0])
+    zero, pale, filled = axes.lines
+    assert list(zero.get_ydata()) == [0, 0]
+    assert (pale.get_alpha(), list(pale.get_ydata())) == (0.4, [-30.0])
     assert (filled.get_alpha(), list(filled.get_xdata())) == (None, [2000.0])
-    assert explained(axes) == ["10% more, or less", "links, recorded", "links, this run"]
-    assert axes.get_xscale() == axes.get_yscale() == "log"
+    assert explained(axes) == ["at most 10 %", "links, recorded", "links, this run"]
+    (name,) = axes.texts
+    assert (name.get_text(), name.xy) == ("a ring", (1000.0, -30.0))
+    assert "from -30 to 5 %, of 1000 to 2000 ms" in axes.alt and axes.get_xscale() == "log"
 
 
 def test_messages_are_marks_on_the_line_that_was_fitted(shown):

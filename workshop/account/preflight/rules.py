@@ -21,7 +21,7 @@ from workshop.account.preflight.facts import (
     unknown,
 )
 from workshop.account.preflight.job import JobConfiguration
-from workshop.account.prices import Cost, cost
+from workshop.account.prices import Cost, cost, up_to_cents
 
 Cases = Iterator[tuple[str, str]]  # a reason and a remedy for each
 
@@ -390,7 +390,7 @@ def price(job: JobConfiguration) -> Finding:
         job_cost = cost(job.instance_type, job.instance_count, job.seconds or 0, job.max_run)
     except ValueError as error:  # PriceNotKnown is one
         return unknown("cost", str(error))
-    limit = f"at most {job_cost.most_usd:.2f} USD, since max_run is {job.max_run} s"
+    limit = f"at most {up_to_cents(job_cost.most_usd):.2f} USD, since max_run is {job.max_run} s"
     if job.seconds:
         limit = f"about {job_cost.usd:.2f} USD for {job.seconds:g} s, {limit}"
     if warm := _warm_usd(job, job_cost):

@@ -48,6 +48,7 @@ class Endpoints(Registry):
         """Operation name -> what answers it. None as an answer means: not ours, ask moto."""
         return {
             "CreateModel": self.create_model,
+            "CreateModelPackage": self.create_package,
             "CreateEndpointConfig": self.create_config,
             "CreateEndpoint": self.create,
             "DescribeEndpoint": self.describe,
@@ -61,6 +62,13 @@ class Endpoints(Registry):
         if name in model.moto_sagemaker(region)._models:
             arn = listing.arn_of("model", name, region)
             raise validation(f'Cannot create already existing model "{arn}".')
+
+    def create_package(self, request: dict, region: str) -> None:
+        if "ValidationSpecification" in request:
+            raise validation(
+                "ValidationSpecification: the emulator runs no jobs that validate a model package. "
+                "Leave it out, and create a transform job."
+            )
 
     def create_config(self, request: dict, region: str) -> None:
         """Checked alone, as in create_model."""
@@ -132,12 +140,9 @@ def description(record: Record) -> dict:
         data = record.data
         variant = data["variant"]
         shown = {"VariantName": variant["VariantName"]}
-        if "InitialInstanceCount" in variant:
-            count = variant["InitialInstanceCount"]
-            shown |= {"CurrentInstanceCount": count, "DesiredInstanceCount": count}
-        if "InitialVariantWeight" in variant:
-            weight = variant["InitialVariantWeight"]
-            shown |= {"CurrentWeight": weight, "DesiredWeight": weight}
+        for given, name in (("InstanceCount", "InstanceCount"), ("VariantWeight", "Weight")):
+            if (value := variant.get(f"Initial{given}")) is not None:
+                shown |= {f"Current{name}": value, f"Desired{name}": value}
         answer = _row(record) | {
             "EndpointConfigName": data["config"],
             "ProductionVariants": [shown],

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from local_sagemaker.api import listing
+from local_sagemaker.api import listing, offered
 from local_sagemaker.cluster.orphans import kill_orphans
 from local_sagemaker.cluster.spec import MAX_INSTANCES, NAMESPACES
 from local_sagemaker.core.aws import LocalAws, name_in
 from local_sagemaker.core.records import CRASHED, JOIN_SECONDS, Registry
-from local_sagemaker.protocol.errors import NOT_FOUND, AwsError, validation
+from local_sagemaker.protocol.errors import NOT_FOUND, AwsError, not_offered, validation
 from local_sagemaker.protocol.validation import operation
 from local_sagemaker.storage.files import remove
 from local_sagemaker.training import artifacts, channels, job_log, spot
 from local_sagemaker.training.connectivity import connectivity_for_job
-from local_sagemaker.training.job_bandwidth import bandwidth_for_job
 from local_sagemaker.training.job_record import JobRecord
 from local_sagemaker.training.job_run import JobRun
+from local_sagemaker.training.shared_folder import shared_folder
 from local_sagemaker.training.spot import DAY
 
 LOG = logging.getLogger(__name__)
-RULES = "leave the estimator's rules out, and check the logged metrics in the script"
-NOT_OFFERED = {
-    "DebugRuleConfigurations": RULES,
-    "ProfilerRuleConfigurations": RULES,
-    "ExperimentConfig": "leave experiment_config out, and compare jobs by their metrics",
-    "ServerlessJobConfig": "give ResourceConfig instances",
-    "ModelPackageConfig": "create a model from the job's model.tar.gz",
-    "MlflowConfig": "log to sqlite:////opt/ml/output/data/mlflow.db, which output.tar.gz brings",
-    "SessionChainingConfig": "jobs have the emulator's own key",
-}
 OUTPUT_DEFAULTS = {"KmsKeyId": "", "CompressionType": "GZIP"}
 SWITCHES = (
     "EnableNetworkIsolation",
@@ -80,16 +69,14 @@ class TrainingJobs(Registry):
         }
 
     def create(self, request: dict, region: str) -> dict:
-        _check(request, self.isolation)
-        _check_offered(request)
+        _refuse_malformed(request, self.isolation)
+        _refuse_not_offered(request)
         spot.check(request)
         artifacts.check(request)
         job_log.check(request)
+        shared_folder(request)
         channels.check(self.aws, request, region)
-        connectivity = dataclasses.replace(
-            connectivity_for_job(self.aws, request, region),
-            bandwidth=bandwidth_for_job(request),
-        )
+        connectivity = connectivity_for_job(self.aws, request, region)
         name = request["TrainingJobName"]
         key = name_in(region, name)
         arn = listing.arn_of("training-job", name, region)
@@ -177,10 +164,15 @@ class TrainingJobs(Registry):
         expression = request.get("SearchExpression", {})
         every = self.in_region(region)
         records = [record for record in every if listing.matches(_properties(record), expression)]
-        return listing.page(records, request, "Results", _search_row)
+        return listing.page(
+            records,
+            request,
+            "Results",
+            lambda job: {"TrainingJob": description(job) | {"Tags": job.data["tags"]}},
+        )
 
 
-def _check(request: dict, isolation: str) -> None:
+def _refuse_malformed(request: dict, isolation: str) -> None:
     """What AWS refuses and no schema states."""
     resources = request.get("ResourceConfig") or {}
     if "InstanceType" not in resources or "InstanceCount" not in resources:
@@ -193,9 +185,6 @@ def _check(request: dict, isolation: str) -> None:
     algorithm = request.get("AlgorithmSpecification") or {}
     if not algorithm.get("TrainingImage"):
         raise validation("AlgorithmSpecification needs TrainingImage.")
-    for name in ("RoleArn", "OutputDataConfig"):
-        if not request.get(name):
-            raise validation(f"CreateTrainingJob needs {name}.")
     if algorithm.get("ContainerEntrypoint"):
         if isolation != NAMESPACES:
             raise validation(
@@ -221,11 +210,11 @@ def _check(request: dict, isolation: str) -> None:
         raise validation("HyperParameters has no sagemaker_submit_directory: where is the script?")
 
 
-def _check_offered(request: dict) -> None:
+def _refuse_not_offered(request: dict) -> None:
     """Refuse what would otherwise be ignored silently."""
-    for member, instead in NOT_OFFERED.items():
+    for member, instead in offered.JOB_MEMBERS.items():
         if request.get(member):
-            raise validation(f"{member}: the emulator does not offer that; {instead}.")
+            raise not_offered(member, instead)
     if request.get("DebugHookConfig", {}).get("CollectionConfigurations"):
         raise validation(
             "DebugHookConfig has CollectionConfigurations, and nothing here saves tensors: write "
@@ -273,11 +262,6 @@ def _properties(record: JobRecord) -> dict:
     """What a search may ask of a job."""
     tags = {tag["Key"]: tag["Value"] for tag in record.data["tags"]}
     return description(record) | {"Tags": tags}
-
-
-def _search_row(record: JobRecord) -> dict:
-    """A job as Search gives it: its description, with its tags."""
-    return {"TrainingJob": description(record) | {"Tags": record.data["tags"]}}
 
 
 def _row(record: JobRecord) -> dict:

@@ -13,7 +13,7 @@ from local_sagemaker.core.records import CRASHED, Record, Registry
 from local_sagemaker.core.s3_input import KIND
 from local_sagemaker.hosting import model
 from local_sagemaker.hosting.transform_run import TransformRun
-from local_sagemaker.protocol.errors import AwsError, validation
+from local_sagemaker.protocol.errors import AwsError, not_offered, validation
 from local_sagemaker.protocol.validation import operation
 
 RUNNING = ("InProgress", "Stopping")
@@ -108,18 +108,18 @@ def _check(request: dict) -> None:
     given = request["TransformInput"]
     source, split = given["DataSource"]["S3DataSource"], given.get("SplitType", "None")
     if source["S3DataType"] != KIND:
-        raise _not_offered(f"S3DataType {source['S3DataType']}", f"{KIND} is")
+        raise not_offered(f"S3DataType {source['S3DataType']}", f"{KIND} is")
     if given.get("CompressionType", "None") != "None":
-        raise _not_offered("CompressionType", "unpack the objects")
+        raise not_offered("CompressionType", "unpack the objects")
     if split not in ("None", "Line"):
-        raise _not_offered(f"SplitType {split}", "None and Line are")
+        raise not_offered(f"SplitType {split}", "None and Line are")
     if NO_FILTERS | request.get("DataProcessing", {}) != NO_FILTERS:
-        raise _not_offered(
+        raise not_offered(
             "DataProcessing (InputFilter, OutputFilter, JoinSource)",
             "filter before and join after, in a script of your own",
         )
     if request.get("DataCaptureConfig"):
-        raise _not_offered("DataCaptureConfig", "leave it out")
+        raise not_offered("DataCaptureConfig", "leave it out")
     megabytes = request.get("MaxPayloadInMB", 0)
     together = megabytes * (request.get("MaxConcurrentTransforms") or 1)
     if max(megabytes, together) > MAX_MB:
@@ -129,7 +129,3 @@ def _check(request: dict) -> None:
         )
     if request.get("BatchStrategy") == "SingleRecord" and split == "None":
         raise validation("BatchStrategy SingleRecord needs SplitType Line.")
-
-
-def _not_offered(feature: str, instead: str) -> AwsError:
-    return validation(f"{feature}: the emulator does not offer that; {instead}.")

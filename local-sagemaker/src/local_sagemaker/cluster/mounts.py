@@ -33,7 +33,10 @@ def make(spec: ClusterSpec, host: Host) -> None:
     _mount_opt_ml(host.path / "ml")
     linux.mount("tmpfs", "/run", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=755")
     os.mkdir(HOME)
-    writable += _own_tmp(host)
+    if os.path.isdir(spec.folder):
+        linux.bind(spec.folder, spec.folder)
+        writable.append(spec.folder)
+    writable += _own_tmp(host, spec.folder)
     os.chdir("/")  # what this process started in may be hidden now, and is to be
     try:
         linux.read_only("/", recursive=True)
@@ -47,13 +50,14 @@ def make(spec: ClusterSpec, host: Host) -> None:
         linux.mount("tmpfs", state, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "size=4k,mode=555")
 
 
-def _own_tmp(host: Host) -> list[str]:
+def _own_tmp(host: Host, folder: str) -> list[str]:
     """Hide the machine's /tmp and /var/tmp, and the sockets in them, behind the instance's own.
 
-    What it needs of them is there again: this package and its Python, and what variables name.
+    What it needs of them is there again: this package and its Python, what variables name, and the
+    folder that the job shares with the machine.
     """
     needed = {str(Path(__file__).parents[1]), str(Path(__file__).parents[2])}
-    needed |= {sys.prefix, sys.base_prefix}
+    needed |= {sys.prefix, sys.base_prefix, *filter(None, [folder])}
     for name, value in os.environ.items():
         if name.startswith(NAMING):
             needed |= {"/" + path.strip("/") for path in re.split(r"[:\s]+", value)}

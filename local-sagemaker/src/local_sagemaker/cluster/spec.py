@@ -78,7 +78,8 @@ class ClusterSpec:
     job: the training job's name. isolation: `namespaces` or `processes`.
     command: what every instance runs. port: the emulator's, on the host's loopback.
     grace_seconds: from SIGTERM to SIGKILL. prefix: the Python environment that stands in
-    for the image. together: whether the first failure ends the other instances too.
+    for the image. together: whether the first failure ends the other instances too. folder: of
+    this machine, which the instances may write; empty if none.
     """
 
     job: str
@@ -90,6 +91,7 @@ class ClusterSpec:
     connectivity: Connectivity = dataclasses.field(default_factory=Connectivity)
     prefix: str = sys.prefix
     together: bool = True
+    folder: str = ""
 
     @property
     def bandwidth(self) -> Bandwidth | None:

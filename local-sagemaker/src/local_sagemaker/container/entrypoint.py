@@ -10,9 +10,11 @@ SDK 3 (ModelTrainer) starts every job so.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
+import types
 
 from local_sagemaker.container import job_notes
 
@@ -34,8 +36,13 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: None)
     if os.environ.get("LOCAL_SAGEMAKER_NO_LAYER"):
         _install_beside_the_job()
+    # Every instance pays for the toolkit's import. `remote` stands in for its ssh client, and the
+    # garbage collector would go through what an import makes, again and again.
+    sys.modules.setdefault("paramiko", types.ModuleType("paramiko"))
+    gc.disable()
     from sagemaker_training import trainer
 
+    gc.enable()
     trainer.train()
 
 

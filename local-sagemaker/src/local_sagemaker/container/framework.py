@@ -151,7 +151,7 @@ def _wait_until_down(master: str) -> None:
         except OSError:
             logger.info("master %s is down, stopping parameter server", master)
             return
-        time.sleep(0.5)
+        time.sleep(0.1)
 
 
 def _pytorch_variables(env: environment.Environment) -> None:

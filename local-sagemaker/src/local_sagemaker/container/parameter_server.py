@@ -6,6 +6,7 @@ instance. Like SageMaker's, it never takes a GPU.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -15,7 +16,12 @@ def main() -> None:
     cluster, index = json.loads(sys.argv[1]), int(sys.argv[2])
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     os.environ["TF_USE_LEGACY_KERAS"] = "1"  # a server has no model; Keras 3 takes 2 s to import
+    # Nor has it inputs: Keras imports these where it finds them, and None is "not installed".
+    sys.modules.update(dict.fromkeys(("pandas", "scipy", "PIL", "h5py")))  # type: ignore[arg-type]
+    gc.disable()  # it would search what an import makes for garbage, again and again
     import tensorflow as tf
+
+    gc.enable()
 
     # A thread for each process that may wait here. TensorFlow's default is one a core, and
     # with a single core (an instance here may have just one) everybody waits for ever.

@@ -17,9 +17,12 @@ import socket
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable
 
 PORT = 22
 CONNECT_SECONDS = 5
+START_SECONDS = 60  # until an instance serves
 END = b"\0"
 
 
@@ -64,6 +67,21 @@ def request(host: str, **body: object) -> tuple[bytes, int]:
             received += data
     output, _, code = received.rpartition(END)
     return output, int(code) if code else 0
+
+
+def wait_for(host: str, log: Callable[[str], None]) -> None:
+    """Wait until `host` serves. Raises OSError if it does not. log: told of each lost attempt."""
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            request(host, ping=True)
+            return
+        except OSError as error:
+            if isinstance(error, TimeoutError):  # nobody refuses: the packets are dropped
+                log(f"Cannot connect to host {host}")  # the toolkit's own words
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
 
 
 def main() -> int:

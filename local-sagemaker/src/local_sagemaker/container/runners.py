@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from types import SimpleNamespace
 
 from sagemaker_training import (
@@ -24,7 +23,6 @@ from sagemaker_training import (
 
 from local_sagemaker.container import remote
 
-WORKER_START_SECONDS = 60
 logger = logging_config.get_logger()
 
 
@@ -60,33 +58,23 @@ class _Master(process.ProcessRunner):
     _master_hostname: str
 
     def _command(self) -> list[str]:
-        raise NotImplementedError
+        return self._create_command()
 
     def _setup(self) -> None:
         if on_loopback():
             return
         for host in self._workers():
-            self._wait_for(host)
+            try:
+                remote.wait_for(host, logger.info)
+            except OSError as error:
+                raise errors.ClientError(
+                    f"Cannot connect to host {host}: {error}. On AWS this is a security "
+                    "group that does not let the instances reach each other."
+                ) from error
             logger.info("Worker %s available for communication", host)
 
     def _workers(self) -> list[str]:
         return [host for host in self._hosts if host != self._master_hostname]
-
-    def _wait_for(self, host: str) -> None:
-        deadline = time.monotonic() + WORKER_START_SECONDS
-        while True:
-            try:
-                remote.request(host, ping=True)
-                return
-            except OSError as error:
-                if isinstance(error, TimeoutError):  # nobody refuses: the packets are dropped
-                    logger.info("Cannot connect to host %s", host)  # the toolkit's own words
-                if time.monotonic() > deadline:
-                    raise errors.ClientError(
-                        f"Cannot connect to host {host}: {error}. On AWS this is a security "
-                        "group that does not let the instances reach each other."
-                    ) from error
-                time.sleep(0.05)
 
     def run(self, wait: bool = True, capture_error: bool = False):
         self._setup()
@@ -108,9 +96,6 @@ class _Master(process.ProcessRunner):
 
 class MpiMaster(_Master, mpi.MasterRunner):
     """`mpirun` over the job's instances."""
-
-    def _command(self) -> list[str]:
-        return self._create_command()
 
 
 class SmddpMaster(_Master, smdataparallel.SMDataParallelRunner):

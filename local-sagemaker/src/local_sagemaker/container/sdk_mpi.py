@@ -7,7 +7,6 @@ mpi_utils.py, where they replace functions of the same names.
 from __future__ import annotations
 
 import os
-import time
 
 from local_sagemaker.container import remote
 
@@ -17,7 +16,6 @@ __all__ = [
     "start_sshd_daemon",
     "write_status_file_to_workers",
 ]
-WORKER_START_SECONDS = 60
 servers: list[remote.Server] = []  # this instance's one
 
 
@@ -32,16 +30,8 @@ def bootstrap_worker_node(master_host: str) -> None:
 
 def bootstrap_master_node(worker_hosts: list[str]) -> None:
     """Wait for every worker. Raises OSError if one does not answer."""
-    deadline = time.monotonic() + WORKER_START_SECONDS
     for host in worker_hosts:
-        while True:
-            try:
-                remote.request(host, ping=True)
-                break
-            except OSError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.05)
+        remote.wait_for(host, print)
 
 
 def write_status_file_to_workers(worker_hosts: list[str]) -> None:

@@ -12,6 +12,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from unittest import mock
 
@@ -25,27 +26,6 @@ from sagemaker_training import (
 )
 
 IMAGE = "LOCAL_SAGEMAKER_IMAGE"  # the variable that names the image asked for
-# The toolkit imports TensorFlow, for seconds, only to learn the names of its errors.
-TENSORFLOW_ERRORS = [
-    "AbortedError",
-    "AlreadyExistsError",
-    "CancelledError",
-    "DataLossError",
-    "DeadlineExceededError",
-    "FailedPreconditionError",
-    "InternalError",
-    "InvalidArgumentError",
-    "NotFoundError",
-    "OpError",
-    "OutOfRangeError",
-    "PermissionDeniedError",
-    "ResourceExhaustedError",
-    "UnauthenticatedError",
-    "UnavailableError",
-    "UnimplementedError",
-    "UnknownError",
-    "XlaRuntimeError",
-]
 # Seconds that a script's own children may go on writing after it has ended.
 AFTER_THE_END = 2.0
 
@@ -116,8 +96,16 @@ def patch() -> None:
     entry_point.install = telling(entry_point.install)
     modules.install = constrained(modules.install)
     modules.install_requirements = constrained(modules.install_requirements)
-    known = TENSORFLOW_ERRORS if "tensorflow" in os.environ.get(IMAGE, "") else []
-    process.get_tensorflow_exception_classes = lambda: known or [errors.ExecuteUserScriptError]
+    process.get_tensorflow_exception_classes = tensorflow_errors
+
+
+def tensorflow_errors() -> list:
+    """The names of TensorFlow's errors, for which the toolkit imports it, for seconds."""
+    spec = find_spec("tensorflow") if "tensorflow" in os.environ.get(IMAGE, "") else None
+    if spec is None or spec.origin is None:
+        return [errors.ExecuteUserScriptError]
+    source = Path(spec.origin).with_name("python") / "framework" / "errors_impl.py"
+    return [*re.findall(r"^class (\w+)\(", source.read_text(), re.MULTILINE), "XlaRuntimeError"]
 
 
 FRAMEWORKS = ("torch", "tensorflow", "keras", "tf-keras", "horovod")

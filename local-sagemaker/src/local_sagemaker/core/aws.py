@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import sys
 from functools import cache
@@ -77,11 +76,12 @@ class LocalAws:
         """
         bucket, prefix = split_uri(uri)
         pages = self.client("s3", region).get_paginator("list_objects_v2")
-        contents = (
-            page.get("Contents", []) for page in pages.paginate(Bucket=bucket, Prefix=prefix)
+        return sorted(
+            (bucket, entry["Key"], entry["Size"])
+            for page in pages.paginate(Bucket=bucket, Prefix=prefix)
+            for entry in page.get("Contents", [])
+            if not entry["Key"].endswith("/")
         )
-        entries = [(bucket, entry["Key"], entry["Size"]) for entry in itertools.chain(*contents)]
-        return sorted(entry for entry in entries if not entry[1].endswith("/"))
 
 
 def name_in(region: str, name: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local_sagemaker.core.aws import LocalAws, split_uri
+from local_sagemaker.core.aws import AWS_ERRORS, LocalAws, split_uri
 
 KIND = "S3Prefix"  # the only S3DataType
 Object = tuple[str, str, str]  # bucket, key, path below the channel's directory
@@ -27,6 +27,17 @@ def objects_below(aws: LocalAws, uri: str, region: str) -> list[Object]:
         nested = [(b, k, k[len(prefix) + 1 :]) for b, k, _ in objects if k.startswith(prefix + "/")]
         objects = nested or objects
     return objects
+
+
+def download_below(aws: LocalAws, region: str, uri: str, folder: Path, failure: str) -> int:
+    """All objects below a prefix into a folder; how many there are. Raises DataError."""
+    try:
+        objects = objects_below(aws, uri, region)
+    except AWS_ERRORS as error:
+        raise DataError(f"{failure} {uri}: {error}") from error
+    for bucket, key, path in objects:
+        download(aws, region, bucket, key, inside(folder, path, key), failure)
+    return len(objects)
 
 
 def download(aws: LocalAws, region: str, bucket: str, key: str, path: Path, failure: str) -> None:

@@ -11,8 +11,8 @@ from moto.backends import get_backend
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.sagemaker.exceptions import ValidationError
 
-from local_sagemaker.core.aws import AWS_ERRORS, LocalAws, split_uri
-from local_sagemaker.core.s3_input import DataError, download, inside
+from local_sagemaker.core.aws import LocalAws, split_uri
+from local_sagemaker.core.s3_input import DataError, download, download_below
 from local_sagemaker.protocol.errors import AwsError, validation
 
 NOT_FOUND = "Could not find model data at"
@@ -79,16 +79,8 @@ def fetch(aws: LocalAws, container: Container, region: str, folder: Path) -> Non
         )
     folder.mkdir(parents=True, exist_ok=True)
     if container.data.endswith("/"):
-        _, prefix = split_uri(container.data)
-        try:
-            objects = aws.objects(container.data, region)
-        except AWS_ERRORS as error:
-            raise DataError(f"{NOT_FOUND} {container.data}: {error}") from error
-        if not objects:
+        if not download_below(aws, region, container.data, folder, NOT_FOUND):
             raise DataError(f"{NOT_FOUND} {container.data}: there is no object.")
-        for bucket, key, _ in objects:
-            path = inside(folder, key[len(prefix) :], key)
-            download(aws, region, bucket, key, path, NOT_FOUND)
     else:
         _unpack(aws, container.data, region, folder)
     code = container.environment.get(SUBMIT_DIRECTORY, "")

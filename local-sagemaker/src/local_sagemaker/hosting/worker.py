@@ -17,10 +17,10 @@ import urllib3
 from local_sagemaker.cluster.spec import HOST_ENV, JOB_ENV, PROCESSES, ClusterSpec, Host
 from local_sagemaker.cluster.supervised_processes import SupervisorProcess
 from local_sagemaker.core.aws import PACKAGES, LocalAws, base_environment
-from local_sagemaker.core.log_stream import StreamLog
 from local_sagemaker.core.records import Record
 from local_sagemaker.hosting.model import SUBMIT_DIRECTORY, Container
 from local_sagemaker.hosting.runtime.http import KEY
+from local_sagemaker.moto_backend.logs import StreamLog
 
 PING_SECONDS = 1.0
 TAIL_LINES = 30
@@ -171,7 +171,7 @@ class WorkerRun:
         self.directory = record.path.parent
         self.container = Container(**record.data["container"])
         self.mark = aws.mark(f"{kind}/{record.key}")  # what every process of it carries
-        self.log = StreamLog(aws, self.region, group, record.data["stream"])
+        self.log = StreamLog(aws.state, self.region, group, record.data["stream"])
         self.lock = threading.Lock()
         self.worker: Worker | None = None
         self.stopping = threading.Event()

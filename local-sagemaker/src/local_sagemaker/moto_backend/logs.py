@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import logging
 import pickle
 import sqlite3
 import threading
@@ -27,6 +28,7 @@ from moto.logs.utils import EventMessageFilter
 from local_sagemaker.moto_backend.patch import patch
 from local_sagemaker.storage.files import full_disk_as_os_error
 
+LOG = logging.getLogger(__name__)
 STREAM_LIMIT = 64 * 1024 * 1024  # characters of one log stream
 FULL = f"[local] This stream is full ({STREAM_LIMIT // 1024**2} MB). What follows is left out."
 PAGE = 10_000  # events of one GetLogEvents, at most
@@ -115,21 +117,49 @@ def forget_deleted_streams() -> None:
             journal.database.execute("DELETE FROM events WHERE stream=?", (stream,))
 
 
-def open_stream(region: str, group: str, stream: str) -> bool:
-    """Make a log stream, and its group, where they are missing; whether one was."""
-    backend = moto_logs.logs_backends[DEFAULT_ACCOUNT_ID][region]
-    if group not in backend.groups:
-        backend.create_log_group(group, {})
-    if stream in backend.groups[group].streams:
-        return False
-    backend.create_log_stream(group, stream)
-    return True
+class StreamLog:
+    """A stream of a group; both are made with the first line, as on AWS.
 
+    state: MotoState, to save what is made; None where moto is not in this process.
+    """
 
-def write(region: str, group: str, stream: str, time_ms: int, lines: list[str]) -> None:
-    """Add lines to a log stream. CloudWatch takes no empty line: it becomes a blank."""
-    events = [{"timestamp": time_ms, "message": line or " "} for line in lines]
-    moto_logs.logs_backends[DEFAULT_ACCOUNT_ID][region].put_log_events(group, stream, events)
+    def __init__(self, state: Any, region: str, group: str, stream: str) -> None:
+        self.state, self.region, self.group, self.stream = state, region, group, stream
+        self.opened = state is None
+
+    @property
+    def backend(self) -> Any:
+        return moto_logs.logs_backends[DEFAULT_ACCOUNT_ID][self.region]
+
+    def open(self) -> None:
+        if self.opened:
+            return
+        with self.state.lock:
+            if self.group not in self.backend.groups:
+                self.backend.create_log_group(self.group, {})
+            if self.stream not in self.backend.groups[self.group].streams:
+                self.backend.create_log_stream(self.group, self.stream)
+                self.state.save()
+        self.opened = True
+
+    def write(self, lines: list[str], time_ms: int | None = None) -> None:
+        """Add lines. What cannot be stored is noted in the emulator's own log.
+
+        time_ms: Unix milliseconds; by default now. CloudWatch takes no empty line: it becomes a
+        blank.
+        """
+        at = time_ms or int(time.time() * 1000)
+        events = [{"timestamp": at, "message": line or " "} for line in lines]
+        try:
+            self.open()
+            if self.state:
+                self.backend.put_log_events(self.group, self.stream, events)
+        except OSError as error:
+            LOG.warning("%s/%s: %s", self.group, self.stream, error)
+
+    def log(self, message: str) -> None:
+        """Add a line of the emulator's own."""
+        self.write([f"[local] {message}"])
 
 
 def put_metrics(region: str, namespace: str, data: list[dict]) -> None:

@@ -81,12 +81,6 @@ class MotoState:
         buckets.use(None)
         logs.close_journal()
 
-    def open_log_stream(self, region: str, group: str, stream: str) -> None:
-        """Make a log stream, and its group, where they are missing."""
-        with self.lock:
-            if logs.open_stream(region, group, stream):
-                self.save()
-
     def save(self) -> None:
         """Write everything. Where that fails, OSError: nothing changed."""
         with self.lock:

@@ -34,14 +34,8 @@ class RequestBody:
 
     def readline(self, size: int) -> bytes:
         line = b""
-        while len(line) < size and not line.endswith(b"\n"):
-            self._begin()
-            if not self.left:
-                break
-            data = self._count(self.stream.readline(min(size - len(line), self.left)))
-            if not data:
-                break
-            line += data
+        while len(line) < size and not line.endswith(b"\n") and (byte := self.read(1)):
+            line += byte
         return line
 
     def _begin(self) -> None:

@@ -23,8 +23,19 @@ def validation(message: str) -> AwsError:
     return AwsError("ValidationException", message)
 
 
+def not_offered(feature: str, instead: str) -> AwsError:
+    return validation(f"{feature}: the emulator does not offer that; {instead}.")
+
+
 def unknown_operation(name: str) -> AwsError:
     return AwsError("UnknownOperationException", f"The emulator does not offer this: {name}")
+
+
+def other_body() -> AwsError:
+    return AwsError(
+        "XAmzContentSHA256Mismatch",
+        "The provided 'x-amz-content-sha256' header does not match what was computed.",
+    )
 
 
 NOT_FOUND = "Requested resource not found."

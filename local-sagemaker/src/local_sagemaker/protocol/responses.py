@@ -47,15 +47,11 @@ def check_error_format(response: Response, request: Request) -> None:
     if body.startswith(b"{") or b"<Code>" in body:
         return
     words = response.status.partition(" ")[2]
-    code = "AccessDenied" if words.lower() == "forbidden" else _camel_case(words)
+    code = "AccessDenied" if words.lower() == "forbidden" else words.title().replace(" ", "")
     plain = "" if b"<" in body else body[:500].decode("utf-8", "replace")
     target = f"{request.method[:40]} {request.path[:200]}"
     message = plain or f"{words}: {target} is no request of this service."
     raise AwsError(code or "InvalidRequest", message, response.status_code)
-
-
-def _camel_case(words: str) -> str:
-    return "".join(word.capitalize() for word in words.split())
 
 
 def protocol(request: Request, service: str) -> str:

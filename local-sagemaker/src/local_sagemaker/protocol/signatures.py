@@ -26,7 +26,7 @@ from moto.core.request import Request
 from moto.iam.access_control import CreateAccessKeyFailure, create_access_key
 from moto.iam.models import get_account_id_from
 
-from local_sagemaker.protocol.errors import AwsError
+from local_sagemaker.protocol.errors import AwsError, other_body
 
 AUTHENTICATED = "local_sagemaker.authenticated"  # in environ: called once the key is verified
 ALGORITHM = "AWS4-HMAC-SHA256"
@@ -106,10 +106,7 @@ class Signature:
         if self.payload_hash is None:
             self.verify(body_hash)
         elif self.payload_hash not in UNSIGNED and not _equal(body_hash, self.payload_hash):
-            raise AwsError(
-                "XAmzContentSHA256Mismatch",
-                "The provided 'x-amz-content-sha256' header does not match what was computed.",
-            )
+            raise other_body()
 
     def authorization(self) -> str:
         """The Authorization header in which moto reads the key, the region and the service."""

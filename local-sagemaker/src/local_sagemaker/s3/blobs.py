@@ -14,7 +14,7 @@ from pathlib import Path
 from werkzeug.wrappers import Request
 
 from local_sagemaker.protocol.bodies import MAX_LINE, RequestBody, chunk_size
-from local_sagemaker.protocol.errors import AwsError
+from local_sagemaker.protocol.errors import AwsError, other_body
 from local_sagemaker.protocol.signatures import UNSIGNED, UNSIGNED_TRAILER, Signature
 
 PIECE = 1024 * 1024  # bytes read or written at once
@@ -33,20 +33,24 @@ class Blobs:
         self._readers = 0
         self._unwanted: list[str] = []  # removed once nobody reads
 
-    def write(self, pieces: Iterable[bytes]) -> Segment:
-        """Write a new file, on disk when this returns. Leaves none if `pieces` raises."""
-        name, size = uuid.uuid4().hex, 0
+    def write(self, pieces: Iterable[bytes]) -> tuple[Segment, str]:
+        """Write a new file, on disk when this returns; and its MD5, which is an object's ETag.
+
+        Leaves none if `pieces` raises.
+        """
+        name, size, digest = uuid.uuid4().hex, 0, hashlib.md5(usedforsecurity=False)
         path = self.folder / name
         try:
             with path.open("xb", buffering=0) as stream:
                 for piece in pieces:
                     stream.write(piece)
+                    digest.update(piece)
                     size += len(piece)
                 os.fsync(stream.fileno())
         except BaseException:
             path.unlink(missing_ok=True)
             raise
-        return name, size
+        return (name, size), digest.hexdigest()
 
     def link(self, segments: Iterable[Segment]) -> list[Segment]:
         """The same bytes under new names: a copy which costs nothing."""
@@ -108,7 +112,7 @@ class Blobs:
 
 
 class Body:
-    """The body of a request that stores bytes. Iterate over its content once; then `etag` is known.
+    """The body of a request that stores bytes. Iterate over its content once.
 
     limit: bytes of content. Raises AwsError for more, and for bytes other than those signed.
     """
@@ -117,11 +121,6 @@ class Body:
         self.stream: RequestBody = request.environ["wsgi.input"]
         self.limit = limit
         self.payload_hash = signature.payload_hash
-        self.md5 = hashlib.md5(usedforsecurity=False)
-
-    @property
-    def etag(self) -> str:
-        return self.md5.hexdigest()
 
     def __iter__(self) -> Iterator[bytes]:
         payload = hashlib.sha256()
@@ -131,15 +130,11 @@ class Body:
             length += len(piece)
             if length > self.limit:
                 raise AwsError("EntityTooLarge", f"An object has at most {self.limit} bytes.")
-            self.md5.update(piece)
             if hashed:
                 payload.update(piece)
             yield piece
         if hashed and payload.hexdigest() != self.payload_hash:
-            raise AwsError(
-                "XAmzContentSHA256Mismatch",
-                "The provided 'x-amz-content-sha256' header does not match what was computed.",
-            )
+            raise other_body()
 
     def _pieces(self) -> Iterator[bytes]:
         stream = self.stream

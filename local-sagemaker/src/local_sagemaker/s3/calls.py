@@ -11,7 +11,7 @@ import datetime
 import email.utils
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from urllib.parse import quote, unquote
 
@@ -20,7 +20,7 @@ from werkzeug.http import parse_range_header
 
 from local_sagemaker.protocol.errors import AwsError
 from local_sagemaker.s3 import listing
-from local_sagemaker.s3.blobs import Body, Segment
+from local_sagemaker.s3.blobs import Segment
 from local_sagemaker.s3.listing import OWNER, Members, get_bucket, modified
 from local_sagemaker.s3.store import NULL, ObjectStore, Stored
 
@@ -37,11 +37,6 @@ ENCRYPTION = ("ServerSideEncryption", "SSEKMSKeyId", "BucketKeyEnabled")
 # What a client states about an object, and gets back.
 STATED = (*HEADERS, *ENCRYPTION, "StorageClass", "Metadata")
 ACCEPTED_ACLS = (None, "", "private", "bucket-owner-full-control", "bucket-owner-read")
-
-
-class NotModified(AwsError):
-    def __init__(self) -> None:
-        super().__init__("NotModified", "Not Modified", 304)
 
 
 class ObjectCalls:
@@ -74,9 +69,8 @@ class ObjectCalls:
     def put(self, request: Members) -> Members:
         get_bucket(request)
         self._check_new(request)
-        body: Body = request["Body"]
-        segment = self.store.blobs.write(body)
-        return _put_result(self._store(request, [segment], body.etag, _fields(request)))
+        segment, etag = self.store.blobs.write(request["Body"])
+        return _put_result(self._store(request, [segment], etag, _fields(request)))
 
     def _check_new(self, request: Members) -> None:
         if len(request["Key"].encode()) > MAX_KEY:
@@ -149,7 +143,9 @@ class ObjectCalls:
         }
         try:
             _check_read_conditions(conditions, source)
-        except NotModified as error:
+        except AwsError as error:
+            if error.status != 304:
+                raise
             raise _precondition("x-amz-copy-source-If-None-Match") from error
         return source
 
@@ -269,9 +265,8 @@ class ObjectCalls:
 
     def upload_part(self, request: Members) -> Members:
         self._check_part(request)
-        body: Body = request["Body"]
-        segment = self.store.blobs.write(body)
-        return {"ETag": self._store_part(request, segment, body.etag).quoted_etag}
+        segment, etag = self.store.blobs.write(request["Body"])
+        return {"ETag": self._store_part(request, segment, etag).quoted_etag}
 
     def copy_part(self, request: Members) -> Members:
         self._check_part(request)
@@ -281,16 +276,9 @@ class ObjectCalls:
             start, length = _range(header, source.size) or (0, 0)
             if not length:
                 raise AwsError("InvalidArgument", f"The range is not valid: {header}")
-        digest = hashlib.md5(usedforsecurity=False)
-
-        def hashed(pieces: Iterator[bytes]) -> Iterator[bytes]:
-            for piece in pieces:
-                digest.update(piece)
-                yield piece
-
         with contextlib.closing(self.store.blobs.read(source.segments, start, length)) as pieces:
-            segment = self.store.blobs.write(hashed(pieces))
-        part = self._store_part(request, segment, digest.hexdigest())
+            segment, etag = self.store.blobs.write(pieces)
+        part = self._store_part(request, segment, etag)
         result = {"ETag": part.quoted_etag, "LastModified": modified(part)}
         return {"CopyPartResult": result, "CopySourceVersionId": _version_id(source)}
 
@@ -412,7 +400,7 @@ def _source_parts(request: Members) -> tuple[str, str, str | None]:
 
 
 def _check_read_conditions(request: Members, stored: Stored) -> None:
-    """Raise AwsError (412) or NotModified (304), in the order that RFC 9110 gives."""
+    """Raise AwsError (412, or 304: not modified), in the order that RFC 9110 gives."""
     modified = int(stored.modified)
     if match := request.get("IfMatch"):
         if not _matches(match, stored):
@@ -421,9 +409,9 @@ def _check_read_conditions(request: Members, stored: Stored) -> None:
         raise _precondition("If-Unmodified-Since")
     if none_match := request.get("IfNoneMatch"):
         if _matches(none_match, stored):
-            raise NotModified
+            raise AwsError("NotModified", "Not Modified", 304)
     elif (since := request.get("IfModifiedSince")) and modified <= since.timestamp():
-        raise NotModified
+        raise AwsError("NotModified", "Not Modified", 304)
 
 
 def _matches(tags: str, stored: Stored) -> bool:

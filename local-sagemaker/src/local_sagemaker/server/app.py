@@ -25,6 +25,7 @@ from moto.core.request import Request
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.test import run_wsgi_app
 
+from local_sagemaker.api import offered
 from local_sagemaker.api.runtime import RuntimeApi, endpoint_of
 from local_sagemaker.moto_backend.iam import make_owner_role
 from local_sagemaker.moto_backend.state import MotoState
@@ -47,43 +48,7 @@ CBOR_OPERATION = re.compile(r"^/service/[^/]+/operation/(\w+)$")  # CloudWatch's
 READING = re.compile(r"^(Describe|List|Get|Head|Lookup|Filter|Validate|Estimate|BatchGet)")
 # What these add is in the journal at once: the rest of moto's state stays as it is.
 JOURNALED = {"PutLogEvents", "PutMetricData"}
-# Not "unknown": on AWS few people may do this, so clients know what to do without it. The
-# sagemaker SDK 3 asks before each job whether the role may do enough.
-NOT_ALLOWED = {
-    "GetFederationToken": "The emulator issues no federation tokens: call assume_role.",
-    # moto's gives everybody the key of AWS's documentation.
-    "GetSessionToken": "The emulator issues no session tokens: call assume_role.",
-    "SimulatePrincipalPolicy": "The emulator does not simulate policies: it allows "
-    "whatever is asked of it.",
-}
 MAX_BODY = 6 * 1024 * 1024  # bytes of a request but for S3's objects; AWS's for SageMaker
-
-# What is not offered, and what to do instead. Of what computes on AWS moto would say "Completed",
-# and run nothing.
-PIPELINES = "does not run pipelines. Call fit(), transform() and deploy() one after another."
-HUB = "has no model hub (JumpStart). Train or deploy a model of your own."
-NOT_OFFERED = {
-    "CreateHyperParameterTuningJob": "does not run tuning jobs. Start a training job for each "
-    "combination: estimator.fit(wait=False) in a loop.",
-    "CreateProcessingJob": "does not run processing jobs. Run the script as a training job, or on "
-    "this machine.",
-    "CreatePipeline": PIPELINES,
-    "StartPipelineExecution": PIPELINES,
-    "CreateCompilationJob": "does not run compilation jobs (Neo). Deploy the model as it is.",
-    "CreateAutoMLJob": "does not run Autopilot. Train with an estimator.",
-    "CreateAutoMLJobV2": "does not run Autopilot. Train with an estimator.",
-    "CreateInferenceRecommendationsJob": "does not run recommendation jobs. Time invoke_endpoint "
-    "yourself.",
-    "CreateMonitoringSchedule": "does not run monitoring schedules.",
-    "CreateCluster": "does not run HyperPod clusters. Start training jobs.",
-    "CreateEdgePackagingJob": "does not run edge packaging jobs.",
-    "UpdateEndpoint": "does not offer UpdateEndpoint: delete the endpoint and create it with the "
-    "other configuration.",
-    "UpdateTrainingJob": "does not change a job that exists. Stop it, and create another.",
-    "ListAlgorithms": "has no algorithms. Run a script of your own by a framework's estimator.",
-    "GetSearchSuggestions": "does not suggest. Call search with a property of DescribeTrainingJob.",
-    **dict.fromkeys(("DescribeHub", "DescribeHubContent", "ListHubs", "ListHubContents"), HUB),
-}
 
 Operation = Callable[[dict, str], dict | None]
 
@@ -174,22 +139,25 @@ class Emulator:
     def sagemaker_operation(self, call: Call) -> Response | None:
         """The answer to one of `operations`; None for one that moto has to answer."""
         prefix, name = call.target
-        if prefix != "SageMaker" and not (prefix and call.service == "sagemaker"):
+        if prefix != "SageMaker" and call.service != "sagemaker":
             return None
-        if prefix != "SageMaker" or not exists(name):
+        if not prefix:
+            if not (name := offered.operation_at(call.request) or ""):
+                raise unknown_operation(f"{call.request.method} {call.request.path}")
+        elif prefix != "SageMaker" or not exists(name):
             raise unknown_operation(f"X-Amz-Target {prefix}.{name}")
-        if name in NOT_OFFERED:
-            raise validation(f"The emulator {NOT_OFFERED[name]}")
         if name not in self.operations:
-            return None
+            if name in offered.KEPT | offered.EMPTY:
+                return None
+            raise validation(offered.refusal(name))
         members = check(name, json_object(call.body))
         result = self.operations[name](members, call.region)
         return None if result is None else json_response(result)
 
     def moto_operation(self, call: Call) -> Response:
         action = call.target[1] or _action(call)
-        if action in NOT_ALLOWED:
-            raise AwsError("AccessDenied", NOT_ALLOWED[action], 403)
+        if action in offered.NOT_ALLOWED:
+            raise AwsError("AccessDenied", f"The emulator {offered.NOT_ALLOWED[action]}", 403)
         reads = READING.match(action) if action else call.request.method in ("GET", "HEAD")
         with self.state.lock:  # one at a time: moto fills in dictionaries also when it reads
             response = Response(*run_wsgi_app(self.moto, call.request.environ, buffered=True))

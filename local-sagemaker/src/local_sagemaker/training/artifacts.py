@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from local_sagemaker.core.aws import LocalAws, split_uri
-from local_sagemaker.core.s3_input import inside
+from local_sagemaker.core.s3_input import download_below
 from local_sagemaker.protocol.errors import validation
 from local_sagemaker.storage.files import open_below
 
@@ -179,11 +179,8 @@ def _pack(tar: tarfile.TarFile, left: LeftBehind, name: str, root: Path, path: P
 def fetch_checkpoints(aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> None:
     """CheckpointConfig's S3 prefix -> every instance's checkpoint directory."""
     uri = request["CheckpointConfig"]["S3Uri"].rstrip("/") + "/"
-    bucket, prefix = split_uri(uri)
-    for _, key, _ in aws.objects(uri, region):
-        for directory in hosts.values():
-            path = inside(directory / "checkpoints", key[len(prefix) :], key)
-            aws.client("s3", region).download_file(bucket, key, str(path))
+    for directory in hosts.values():
+        download_below(aws, region, uri, directory / "checkpoints", "Data download failed:")
 
 
 class Sync:

@@ -1,8 +1,8 @@
-"""What a job in a VPC reaches: its other instances, S3, the internet.
+"""What a job reaches: its other instances, S3, the internet; and how fast its links are.
 
-Read from EC2 (moto's) when the job is created: security groups, route tables, S3 endpoints, NAT
-gateways. It is all or nothing: instances reach each other on every TCP port, or on none. Network
-ACLs and endpoint policies are not looked at.
+In a VPC that is read from EC2 (moto's) when the job is created: security groups, route tables, S3
+endpoints, NAT gateways. It is all or nothing: instances reach each other on every TCP port, or on
+none. Network ACLs and endpoint policies are not looked at.
 
 SageMaker's instances in a VPC have no public address, so an internet gateway alone is no way
 out; a NAT gateway is, whose own subnet leads to an internet gateway
@@ -15,10 +15,12 @@ from ipaddress import IPv4Network
 
 from botocore.exceptions import ClientError
 
+from local_sagemaker.cluster.bandwidth import Bandwidth, parse
 from local_sagemaker.cluster.spec import Connectivity
 from local_sagemaker.core.aws import LocalAws
 from local_sagemaker.protocol.errors import validation
 
+BANDWIDTH = "LOCAL_SAGEMAKER_BANDWIDTH"  # the variable of a job's Environment
 ANYWHERE = "0.0.0.0/0"
 HTTPS = 443
 ALL_PORTS = (1, 65535)
@@ -33,11 +35,12 @@ NO_S3 = (
 def connectivity_for_job(aws: LocalAws, request: dict, region: str) -> Connectivity:
     """What the job that `request` describes reaches; without VpcConfig everything.
 
-    Raises AwsError (ValidationException) for a subnet or a group that does not exist.
+    Raises AwsError (ValidationException) for a subnet or a group that does not exist, and for a
+    malformed bandwidth.
     """
-    isolated = bool(request.get("EnableNetworkIsolation"))
+    isolated, bandwidth = bool(request.get("EnableNetworkIsolation")), bandwidth_for_job(request)
     if "VpcConfig" not in request:
-        return Connectivity(emulator=not isolated, internet=not isolated)
+        return Connectivity(emulator=not isolated, internet=not isolated, bandwidth=bandwidth)
     ec2, config = aws.client("ec2", region), request["VpcConfig"]
     try:
         subnets = ec2.describe_subnets(SubnetIds=config["Subnets"])["Subnets"]
@@ -54,7 +57,20 @@ def connectivity_for_job(aws: LocalAws, request: dict, region: str) -> Connectiv
         emulator=s3 and not isolated,
         internet=nat and not isolated,
         s3=s3,
+        bandwidth=bandwidth,
     )
+
+
+def bandwidth_for_job(request: dict) -> Bandwidth | None:
+    """The bandwidth that a job asks for; None if it is unlimited."""
+    words = request.get("Environment", {}).get(BANDWIDTH)
+    if words is None:
+        return None
+    try:
+        bandwidth = parse(words)
+    except ValueError as error:
+        raise validation(f"Environment's {BANDWIDTH}: {error}") from error
+    return bandwidth if request["ResourceConfig"]["InstanceCount"] > 1 else None
 
 
 def closed_reason(groups: list[dict], addresses: list[str]) -> str:

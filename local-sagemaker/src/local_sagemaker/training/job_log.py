@@ -9,7 +9,6 @@ from collections.abc import Callable
 import regex
 
 from local_sagemaker.core.aws import LocalAws
-from local_sagemaker.core.log_stream import StreamLog
 from local_sagemaker.moto_backend import logs
 from local_sagemaker.protocol.errors import validation
 from local_sagemaker.training.job_record import JobRecord
@@ -21,7 +20,7 @@ class JobLog:
     def __init__(self, aws: LocalAws, record: JobRecord) -> None:
         self.aws, self.job, self.region = aws, record.name, record.region
         self.metrics = Metrics(record.request, log=lambda message: self.log("algo-1", message))
-        self.streams: dict[str, StreamLog] = {}
+        self.streams: dict[str, logs.StreamLog] = {}
         self.started_at = 0
 
     def open(self, hosts: list[str]) -> None:
@@ -29,7 +28,7 @@ class JobLog:
         self.started_at = max(int(time.time()), self.started_at + 1)
         for host in hosts:
             name = f"{self.job}/{host}-{self.started_at}"
-            self.streams[host] = StreamLog(self.aws, self.region, LOG_GROUP, name)
+            self.streams[host] = logs.StreamLog(self.aws.state, self.region, LOG_GROUP, name)
             self.streams[host].open()
 
     def write(self, host: str, time_ms: int, lines: list[str]) -> None:

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
-from local_sagemaker.core.records import REASON_LIMIT, Record
+from local_sagemaker.core.records import REASON_LIMIT, Record, shorten
 
 # What AWS says at each step (SecondaryStatusTransitions[].StatusMessage).
 MESSAGES = {
@@ -88,7 +88,7 @@ class JobRecord(Record):
             if self.ended:
                 return
             if reason:
-                self.data["reason"] = reason[:REASON_LIMIT]
+                self.data["reason"] = shorten(reason, REASON_LIMIT)
             # The status first: it is then known even if the disk is full.
             self.data["status"] = status
             self.enter(secondary or status, ended=True)

@@ -20,6 +20,7 @@ from local_sagemaker.training import artifacts, channels, connectivity, instance
 from local_sagemaker.training.failure_reason import failure_reason
 from local_sagemaker.training.job_log import JobLog
 from local_sagemaker.training.job_record import JobRecord
+from local_sagemaker.training.shared_folder import shared_folder
 
 LOG = logging.getLogger(__name__)
 TRAIN = [sys.executable, "-m", "local_sagemaker.container.entrypoint"]
@@ -45,7 +46,7 @@ class JobRun:
         self.record, self.aws, self.directory = record, aws, record.path.parent
         self.request, self.region = record.request, record.region
         self.isolation, self.grace_seconds = isolation, grace_seconds
-        self.connectivity = connectivity
+        self.connectivity, self.folder = connectivity, shared_folder(record.request)
         self.log = JobLog(aws, record)
         self.supervisor: SupervisorProcess | None = None
         self.created = time.monotonic()
@@ -130,6 +131,7 @@ class JobRun:
             port=self.aws.port,
             grace_seconds=self.grace_seconds,
             connectivity=self.connectivity,
+            folder=self.folder,
         )
         self.supervisor = supervisor = SupervisorProcess(spec, self._on_event)
         if self.stop_wanted.is_set():  # asked for while the supervisor was being started

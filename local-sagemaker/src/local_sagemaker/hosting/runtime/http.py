@@ -46,11 +46,6 @@ class Request:
     attributes: str | None = None
 
 
-def reply(body: bytes | str, content_type: str) -> Response:
-    """The answer to an invocation."""
-    return Response(body, content_type=content_type)
-
-
 class _Server(LimitedServer, ThreadedWSGIServer):
     pass
 

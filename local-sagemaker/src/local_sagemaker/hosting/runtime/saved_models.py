@@ -27,7 +27,6 @@ from local_sagemaker.hosting.runtime.http import (
     Refused,
     Request,
     Response,
-    reply,
 )
 from local_sagemaker.hosting.runtime.toolkit import import_file
 
@@ -85,7 +84,9 @@ class TensorFlowServing:
                 content_length=len(request.body),
             )
             return self.handlers.answer(request.body, context, self.predict)
-        return reply(*forms.accepted(request.accept, self.predict(forms.to_serving_json(request))))
+        text = self.predict(forms.to_serving_json(request))
+        body, kind = forms.accepted(request.accept, text)
+        return Response(body, content_type=kind)
 
     def predict(self, text: str) -> str:
         """TensorFlow Serving's request -> its answer, both JSON. Raises Refused."""
@@ -147,7 +148,8 @@ class Handlers:
             except Refused as refused:  # it is for the output_handler to say what that means
                 answer = serving_answer(refused.status, refused.body)
             with self.lock:
-                return reply(*self.after(answer, context))
+                body, kind = self.after(answer, context)
+            return Response(body, content_type=kind)
         except Exception as problem:
             print(traceback.format_exc(), flush=True)
             raise error(500, str(problem)) from problem

@@ -31,7 +31,6 @@ from local_sagemaker.hosting.runtime.http import (
     Refused,
     Request,
     Response,
-    reply,
 )
 
 NAMES = ("model_fn", "input_fn", "predict_fn", "output_fn", "transform_fn")
@@ -78,7 +77,8 @@ class Toolkit:
                 raise TypeError(
                     f"The answer is a {type(content).__name__}; it must be str or bytes."
                 )
-            return reply(content if isinstance(content, str) else bytes(content), kind)
+            body = content if isinstance(content, str) else bytes(content)
+            return Response(body, content_type=kind)
         except Refused:
             raise
         except Exception as error:

@@ -1,0 +1,302 @@
+"""Asked of ranks that live, have ended, never were or are not ours; and of damaged files."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+import workshop
+from workshop.diagnosis import reading
+from workshop.diagnosis.answer import Answer, diagnose
+from workshop.diagnosis.evidence import Evidence, NoEvidence, Rank
+from workshop.diagnosis.reading import read_record
+from workshop.diagnosis.rules import find
+from workshop.launch import recording
+from workshop.launch.processes import Processes, free_port
+
+# Rank 1 comes two steps late to a collective: asked meanwhile, it hangs; then it goes on.
+SCRIPT = """
+import os, sys, time
+from pathlib import Path
+import torch, torch.distributed as dist
+dist.init_process_group("gloo", init_method="env://")
+rank = dist.get_rank()
+print("pid", os.getpid(), flush=True)
+for step in range(3):
+    dist.all_reduce(torch.ones(4))
+def elsewhere():
+    while not Path(sys.argv[1]).exists():
+        time.sleep(0.05)
+if rank == 1:
+    elsewhere()
+dist.all_reduce(torch.ones(8))
+print("end", flush=True)
+dist.barrier()
+"""
+
+
+@pytest.fixture(autouse=True)
+def records_of_the_test(tmp_path, monkeypatch):
+    """Records of this test alone."""
+    for module in (recording, reading):
+        monkeypatch.setattr(module, "RECORDS", tmp_path / "records")
+    return tmp_path / "records"
+
+
+@pytest.fixture
+def hanging(tmp_path):
+    """Two ranks of which rank 0 waits; the file `go` lets them end."""
+    (tmp_path / "train.py").write_text(SCRIPT)
+    command = [sys.executable, tmp_path / "train.py", tmp_path / "go"]
+    variables = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "WORLD_SIZE": 2}
+    variables |= {"GLOO_SOCKET_IFNAME": "lo" if sys.platform == "linux" else "lo0"}
+    each = [{"RANK": rank} for rank in range(2)]
+    with Processes([command] * 2, variables, each=each) as processes:
+        processes.until(lambda: len(processes.lines) >= 2, 120)
+        time.sleep(reading.ANSWER_SECONDS)
+        yield processes
+
+
+def test_a_hang_is_explained_and_the_ranks_go_on(hanging, tmp_path):
+    deadline = time.monotonic() + 60
+    while not (answer := diagnose(hanging.record)).cause and time.monotonic() < deadline:
+        time.sleep(1)  # a busy machine: not there yet
+    began = time.monotonic()
+    text = str(workshop.why(hanging.record))
+    assert time.monotonic() - began < 5
+    first, second, third = text.splitlines()[:3]
+    assert answer.evidence.running and answer.cause == "rank somewhere else"
+    assert "rank 0 waits in all_reduce no. 4 (8 Float) at train.py:" in first
+    assert "Rank 1 is not there: it is at train.py:" in second and "in elsewhere" in second
+    assert third.startswith("Do: ")
+    pid = next(int(line.text.split()[1]) for line in hanging.lines if line.text.startswith("pid"))
+    assert diagnose(pid).cause == answer.cause, "a process's id leads to its record"
+    (tmp_path / "go").touch()
+    hanging.wait(120)
+    assert [line.text for line in hanging.lines].count("end") == 2, "it was not harmed"
+    ended = diagnose(hanging.record)
+    assert (ended.cause, ended.evidence.running) == ("", False), "it ended well"
+
+
+def test_a_damaged_dump_is_reported_and_the_rest_is_read(hanging, tmp_path):
+    diagnose(hanging.record)
+    copy = tmp_path / "copy"
+    shutil.copytree(hanging.record, copy)
+    dump = next(copy.glob("*.fr"))
+    for content in (dump.read_bytes()[:50], b"", pickle.dumps(os.getcwd), b"\x80\x04K\x01."):
+        dump.write_bytes(content)
+        evidence = read_record(copy)
+        assert "dump is damaged" in evidence.problems[0] and len(evidence.ranks) == 2
+    (copy / f"{dump.stem}.json").write_text("{")
+    assert len(read_record(copy).ranks) == 1
+
+
+@pytest.mark.parametrize(
+    ("job", "words"),
+    [
+        (None, "No ranks have been started here yet"),
+        ("nowhere/", "is no folder of recorded ranks"),
+        (2**22 + 1, "There is no process"),
+        (os.getppid(), "was started without a recorder"),
+    ],
+)
+def test_where_nothing_is_known_that_is_said(job, words):
+    with pytest.raises(NoEvidence, match=words):
+        diagnose(job)
+
+
+GIL = """
+import time
+import torch.distributed
+print("begin", flush=True)
+time.sleep(1)
+def computes_alone():
+    sum(range(10**9))  # one call of C: no other thread of Python runs meanwhile
+computes_alone()
+print("end", flush=True)
+"""
+
+
+def test_a_rank_that_cannot_answer_shows_its_stack_and_goes_on(tmp_path):
+    (tmp_path / "train.py").write_text(GIL)
+    with Processes([[sys.executable, tmp_path / "train.py"]], {"RANK": 0}) as processes:
+        processes.until(lambda: processes.lines, 120)
+        time.sleep(2)
+        text = str(diagnose(processes.record))
+        assert "rank 0: does not answer" in text and "in computes_alone" in text
+        processes.wait(120)
+    assert [line.text for line in processes.lines] == ["begin", "end"]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_another_users_record_is_not_read(hanging):
+    """Asked by nobody: the folder may be read there, and not written."""
+    read, write = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            os.setuid(65534)
+            read_record(hanging.record)
+            os.write(write, b"read")
+        except BaseException as error:
+            os.write(write, f"{type(error).__name__}: {error}".encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    answer = os.read(read, 1000).decode()
+    assert answer.startswith("NoEvidence:") and "belongs to another user" in answer
+
+
+def test_somebody_elses_process_is_not_read(monkeypatch):
+    def refuse(self):
+        raise psutil.AccessDenied(self.pid)
+
+    monkeypatch.setattr(psutil.Process, "environ", refuse)
+    with pytest.raises(NoEvidence, match="belongs to another user"):
+        diagnose(os.getpid())
+
+
+def test_at_a_shell(command, tmp_path, hanging):
+    status, output = command("why", f"{hanging.record}/")
+    assert (status, "Evidence:" in output) in ((0, True), (1, True))
+    status, output = command("why", f"{tmp_path}/none/")
+    assert status == 2 and "is no folder" in output
+
+
+def test_ranks_started_at_a_shell_are_recorded(command, tmp_path):
+    """For longer than a look takes, and to their end."""
+    (tmp_path / "train.py").write_text(
+        "import torch.distributed, time; time.sleep(1); print('end')"
+    )
+    status, output = command("record", sys.executable, tmp_path / "train.py")
+    assert status == 0 and output.splitlines()[-1] == "end"
+
+
+SPAWNED = """
+import time, torch, torch.distributed as dist, torch.multiprocessing as mp
+def train(rank):
+    dist.init_process_group("gloo", rank=rank, world_size=2, init_method="tcp://127.0.0.1:{port}")
+    for _ in range(3):
+        dist.all_reduce(torch.ones(8))
+        time.sleep(0.5)
+    dist.destroy_process_group()
+if __name__ == "__main__":
+    mp.spawn(train, nprocs=2)
+"""
+
+
+def test_spawned_ranks_are_known_after_they_have_left_each_other(command, tmp_path):
+    """No variable says which rank they were."""
+    (tmp_path / "train.py").write_text(SPAWNED.replace("{port}", str(free_port())))
+    assert command("record", sys.executable, tmp_path / "train.py")[0] == 0
+    status, output = command("why", f"{reading.newest_record()}/")
+    assert status == 0 and "Its 2 ranks called the same collectives" in output, output
+
+
+LOOKS = """
+import sys, threading
+sys.path.append(sys.argv[1])
+import torch, workshop_recorder
+model = torch.nn.Linear(2, 2)
+optimizer, loader = torch.optim.SGD(model.parameters(), 0.1), torch.utils.data.DataLoader([1])
+looks = []
+def look():
+    while len(looks) < 12:
+        looks.append(workshop_recorder.objects(ended=False))
+thread = threading.Thread(target=look)
+thread.start()
+while thread.is_alive():  # as dataclasses and enums do at imports
+    tuple(number for number in range(50))
+assert len(looks[-1]["optimizers"]) == len(looks[-1]["loaders"]) == 1, looks
+"""
+
+
+def test_looking_at_objects_does_not_break_what_is_being_made():
+    command = [sys.executable, "-c", LOOKS, recording.RECORDER]
+    subprocess.run(command, check=True, timeout=120)
+
+
+SAMPLES = """
+import gc, sys, threading, time
+sys.path.append(sys.argv[1])
+import workshop_recorder
+class Cycle:
+    def __init__(self):
+        self.itself = self
+    def __del__(self):
+        time.sleep(0)  # another thread's turn
+def sample():
+    while True:
+        workshop_recorder.frame_of(main)
+        Cycle()
+main, end = threading.main_thread().ident, time.monotonic() + 2
+gc.set_threshold(5)
+threading.Thread(target=sample, daemon=True).start()
+while time.monotonic() < end:
+    Cycle()
+    threading.Thread(target=int).start()  # a new thread takes the interpreter's lock
+"""
+
+
+def test_looking_at_a_stack_never_stops_the_script():
+    """With sys._current_frames() alone, Python 3.11 comes to a standstill at once."""
+    subprocess.run([sys.executable, "-c", SAMPLES, recording.RECORDER], check=True, timeout=60)
+
+
+def test_a_sitecustomize_of_the_environment_still_runs(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("print('of the environment')\n")
+    path = os.pathsep.join([str(recording.RECORDER), str(tmp_path)])
+    variables = {**os.environ, "PYTHONPATH": path, "WORKSHOP_RECORD": str(tmp_path)}
+    words = [sys.executable, "-c", "import sys; print(sys.path[-1])"]
+    done = subprocess.run(words, env=variables, capture_output=True, text=True, check=True)
+    lines = ["of the environment", str(recording.RECORDER)]
+    assert done.stdout.splitlines() == lines and not done.stderr
+
+
+DUMPS = """
+import pickle, sys
+sys.path.append(sys.argv[1])
+import torch, workshop_recorder
+import torch.distributed as dist
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+dist.all_reduce(torch.ones(3))
+(entry,) = pickle.loads(workshop_recorder.flight_recorder())["entries"]
+assert entry["frames"][-1]["line"] == 7, entry
+assert not [name for name in sys.modules if name.startswith("torch._inductor")]
+import torch._inductor  # as a script may afterwards
+assert torch._inductor.config
+"""
+
+
+def test_a_dump_has_its_callers_and_does_not_import_torchs_compiler():
+    """The import takes a second, and breaks one that the script has begun."""
+    environment = os.environ | {"TORCH_FR_BUFFER_SIZE": "10"}
+    command = [sys.executable, "-c", DUMPS, recording.RECORDER]
+    subprocess.run(command, env=environment, check=True, timeout=120)
+
+
+def test_a_parameter_server_at_whose_port_nobody_listens(monkeypatch):
+    """One of two servers is there; a task that has waited for long asks for both."""
+    monkeypatch.setattr(sys, "path", [str(recording.RECORDER), *sys.path])
+    import workshop_recorder
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        there, gone = (f"127.0.0.1:{port}" for port in (server.getsockname()[1], free_port()))
+        cluster = {"ps": [there, gone], "worker": ["127.0.0.1:1"]}
+        config = {"cluster": cluster, "task": {"type": "worker", "index": 0}}
+        monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+        note = workshop_recorder.tensorflow_task(deep=True)
+    assert note == {"task": "worker 0", "unreached": {"ps 1": gone}}
+    for seconds, cause in ((100, "server not there"), (10, "")):
+        task = Rank(-1, note | {"began": 0, "time": seconds})
+        evidence = Evidence("job", tasks=[task])
+        answer = Answer(evidence, find(evidence))
+        assert answer.cause == cause and "worker 0: ended" in str(answer)

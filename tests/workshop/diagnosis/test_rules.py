@@ -1,0 +1,357 @@
+"""The rules on recorded evidence, which record.py renews, and on altered copies of it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from record import NAMES, RECORDED, load
+
+from workshop.diagnosis.answer import Answer
+from workshop.diagnosis.evidence import Collective, Evidence, LogLine, Rank
+from workshop.diagnosis.rules import find
+from workshop.diagnosis.rules.errors import ERRORS
+from workshop.diagnosis.steps import step_times
+from workshop.failures import ALL
+
+
+def cause_of(evidence: Evidence) -> str:
+    return Answer(evidence, find(evidence)).cause
+
+
+@pytest.mark.parametrize(("name", "cause"), NAMES.items())
+def test_the_cause_is_named_from_what_was_recorded(name, cause):
+    assert cause_of(load(RECORDED / f"{name.replace(' ', '_')}.json")) == cause
+
+
+def call(seq: int, op: str = "all_reduce", **other) -> Collective:
+    values = {"group": "0", "sizes": "64", "dtypes": "Float", "place": ("/a/train.py", 7, "train")}
+    values |= {"created": 100.0 + seq, "done": True}
+    return Collective(seq=seq, op=op, **(values | other))
+
+
+def ranks_with(*calls: list[Collective], **note) -> Evidence:
+    notes = [{"rank": n, "pid": n, "time": 200.0, "world_size": len(calls)} for n in range(9)]
+    ranks = [Rank(n, notes[n] | note, of_rank) for n, of_rank in enumerate(calls)]
+    return Evidence("made-up", ranks)
+
+
+def test_ranks_that_call_the_same_are_healthy():
+    calls = [call(n) for n in range(1, 30)]
+    assert cause_of(ranks_with(calls, calls)) == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        ({"op": "broadcast"}, "different collectives"),
+        ({"sizes": "65"}, "size or type differs"),
+        ({"dtypes": "Double"}, "size or type differs"),
+        ({"sizes": "8x8"}, ""),  # another shape, the same numbers
+    ],
+)
+def test_the_first_call_that_differs_is_found(change, cause):
+    calls = [call(n) for n in range(1, 10)]
+    others = [*calls[:4], dataclasses.replace(calls[4], **change), *calls[5:]]
+    evidence = ranks_with(calls, others)
+    assert cause_of(evidence) == cause
+    assert not cause or "no. 5" in str(Answer(evidence, find(evidence)))
+
+
+@pytest.mark.parametrize("size", [2, 3, 8])
+def test_the_rank_that_is_missing_is_named(size):
+    calls = [call(n) for n in range(1, 6)]
+    hangs = [*calls, dataclasses.replace(call(6), done=False)]
+    evidence = ranks_with(*[calls if rank == 1 else hangs for rank in range(size)])
+    text = str(Answer(evidence, find(evidence)))
+    assert "all_reduce no. 6" in text and "Rank 1 is not there" in text
+
+
+def test_a_job_that_runs_is_no_hang_after_a_moment():
+    calls, hangs = [call(1)], [call(1), dataclasses.replace(call(2), done=False)]
+    evidence = ranks_with(calls, hangs)
+    evidence.running = True
+    for seconds in (0.5, 8.0):  # the rank may be evaluating
+        for rank in evidence.ranks:
+            rank.note["time"] = 102.0 + seconds
+        assert cause_of(evidence) == ""
+    for rank in evidence.ranks:
+        rank.note["time"] = 130.0
+    assert cause_of(evidence) == "rank somewhere else"
+
+
+def test_step_times_tell_who_waits():
+    calls = [
+        [dataclasses.replace(call(n), created=100 + 0.1 * n + late) for n in range(1, 20)]
+        for late in (0.0, 0.06)
+    ]
+    steps = step_times(ranks_with(*calls))
+    assert steps is not None and steps.count == 19
+    assert [round(row.wait, 3) for row in steps.of_ranks] == [0.06, 0.0]
+    assert [round(row.seconds, 3) for row in steps.of_ranks] == [0.1, 0.1]
+    assert cause_of(ranks_with(*calls)) == "straggler"
+
+
+@pytest.mark.parametrize("name", [row.name for row in ALL.values() if row.recorded])
+def test_a_log_alone_names_the_cause_where_its_line_does(name):
+    failure = ALL[name]
+    evidence = Evidence("job", lines=[LogLine(None, failure.recorded)])
+    if failure.cause in {row.cause for row in ERRORS}:
+        assert cause_of(evidence) == failure.cause
+
+
+def test_an_effect_is_not_taken_for_a_cause():
+    lines = ["RuntimeError: [.../pair.cc:553] Connection closed by peer [127.0.0.1]:3507"]
+    assert cause_of(Evidence("job", lines=[LogLine(0, lines[0])])) == ""
+
+
+def test_what_a_rank_died_of_outweighs_what_the_log_also_says():
+    evidence = ranks_with([call(1)], [call(1)])
+    evidence.lines = [LogLine(0, "No module named 'apex', which is optional")]
+    evidence.statuses = [1]
+    evidence.ranks[1].note["end"] = {"how": "exception", "message": "ValueError: label 64"}
+    assert cause_of(evidence) == "error"
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ('{"event": "broken", "save": 3, "error": "EOFError: "}', "file overwritten"),
+        ('{"save": 3, "error": "OSError: [Errno 22] Invalid argument"}', "file overwritten"),
+        ("UnpicklingError: Weights only load failed", "file overwritten"),
+        ("FileNotFoundError was handled", ""),
+    ],
+)
+def test_half_a_checkpoint_is_found_in_a_job_that_went_on(line, cause):
+    evidence = ranks_with([call(1)], [call(1)])
+    evidence.lines, evidence.statuses = [LogLine(0, line)], [0]
+    assert cause_of(evidence) == cause
+
+
+SOURCE = """
+for step in range(9):
+    reduce(gradient)
+reduce(total)
+reduce(weight)
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "cause"),
+    [((3, 4), "uneven batches"), ((4, 5), "order of collectives"), ((3, 3), "size or type")],
+)
+def test_a_rank_behind_its_loop_is_told_by_the_script(tmp_path, lines, cause):
+    """No dump: a rank that gloo aborts leaves its stack alone."""
+    (tmp_path / "train.py").write_text(SOURCE)
+    evidence = ranks_with([], [])
+    for rank, line in zip(evidence.ranks, lines, strict=True):
+        rank.note["stack"] = [(str(tmp_path / "train.py"), line, "<module>")]
+    evidence.ranks[1].aborted, evidence.statuses = True, [134]
+    evidence.lines = [LogLine(1, "op.preamble.length <= op.nbytes. 8 vs 4")]
+    assert cause_of(evidence).startswith(cause)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "kills", "cause"),
+    [
+        ([-9], 0, "rank killed"),
+        ([137], 0, "rank killed"),
+        ([137], 1, "out of memory"),
+        ([0], 0, ""),
+    ],
+)
+def test_a_rank_that_was_killed(statuses, kills, cause):
+    evidence = ranks_with([call(1)], [call(1)], memory_kills=kills, memory_kills_before=0)
+    evidence.statuses = statuses
+    evidence.ranks[0].note["end"] = {"how": "exit"}
+    assert cause_of(evidence) == cause
+    assert not cause or "rank 1" in str(Answer(evidence, find(evidence))).splitlines()[0]
+
+
+STALL = """[2026-11-25 23:08:10.6: W /src/horovod/common/stall_inspector.cc:107] One or more \
+tensors were submitted to be reduced, gathered or broadcasted by subset of ranks and are waiting \
+for remainder of ranks for more than 60 seconds.
+Missing ranks:
+1: [DistributedOptimizer_Allreduce/grad_0, DistributedOptimizer_Allreduce/grad_1]
+3: [DistributedOptimizer_Allreduce/grad_0]"""
+
+
+def test_horovods_stall_check_names_tensors_and_ranks():
+    evidence = ranks_with([], [], [], [])
+    evidence.lines = [LogLine(0, line) for line in STALL.splitlines()]
+    evidence.ranks[1].note["stack"] = [("/a/train.py", 12, "evaluate")]
+    first, second, *_ = str(Answer(evidence, find(evidence))).splitlines()
+    assert first.startswith("rank 1 does not submit DistributedOptimizer_Allreduce/grad_0, ")
+    assert "horovod stall" in second and "rank 1 is at train.py:12 in evaluate" in second
+
+
+# As HOROVOD_TIMELINE writes it: the second tensor waits for rank 1, and the array has no end yet.
+TIMELINE = """[
+{"name": "process_name", "ph": "M", "pid": 0, "args": \
+{"start_time_since_epoch_in_micros":190000000}},
+{"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "grad_0"}},
+{"ph": "B", "name": "NEGOTIATE_ALLREDUCE", "ts": 10, "pid": 1},{"ph": "X", "name": "0", "ts": 11, \
+"pid": 1, "dur": 0},{"ph": "X", "name": "1", "ts": 12, "pid": 1, "dur": 0},{"ph": "E", "ts": 13, \
+"pid": 1},{"ph": "B", "name": "ALLREDUCE", "ts": 14, "pid": 1},{"ph": "E", "ts": 15, "pid": 1, \
+"args": {"dtype": "float32", "shape": "[4]"}},
+{"name": "process_name", "ph": "M", "pid": 2, "args": {"name": "grad_1"}},
+{"ph": "B", "name": "NEGOTIATE_ALLREDUCE", "ts": 20, "pid": 2},{"ph": "X", "name": "0", "ts": 21, \
+"pid": 2, "dur": 0},{"ph": "B", "na"""
+
+
+@pytest.mark.parametrize(("time", "cause"), [(200.0, "horovod stall"), (190.5, "")])
+def test_horovods_timeline_names_the_tensor_that_waits(tmp_path, time, cause):
+    (tmp_path / "timeline.json").write_text(TIMELINE)
+    variables = {"HOROVOD_TIMELINE": str(tmp_path / "timeline.json")}
+    evidence = ranks_with([], [], variables=variables, time=time)
+    evidence.running = True
+    assert cause_of(evidence) == cause
+    text = str(Answer(evidence, find(evidence)))
+    assert not cause or text.startswith("rank 1 does not submit grad_1")
+
+
+def test_ranks_that_all_gave_up_are_not_healthy():
+    """On a busy machine both may find that the other came too late."""
+    end = {"how": "exception", "message": "RuntimeError: gloo/pair.cc: Timed out waiting 6000ms"}
+    evidence = ranks_with([call(1)], [call(1)], end=end)
+    evidence.statuses = [1]
+    assert cause_of(evidence) == "all wait in one call"
+    assert cause_of(ranks_with([], [], end=end)) == "rank missing"
+
+
+def at(line: int, file="/a/train.py") -> dict:
+    place = (str(file), line, "<module>")
+    return {"place": place, "stack": (place,)}
+
+
+LOOP = """
+for step in range(9):
+    reduce(gradient)
+    if rank == 0:
+        barrier()
+barrier()
+"""
+
+
+@pytest.mark.parametrize(("line", "cause"), [(5, "different collectives"), (6, "uneven batches")])
+def test_a_branch_in_the_loop_is_told_from_a_loop_that_was_left(tmp_path, line, cause):
+    (tmp_path / "train.py").write_text(LOOP)
+    calls = [call(n, **at(3, tmp_path / "train.py")) for n in range(1, 6)]
+    other = [*calls[:4], call(5, op="barrier", sizes="", **at(line, tmp_path / "train.py"))]
+    assert cause_of(ranks_with(other, calls)) == cause
+
+
+def test_groups_that_are_called_in_another_order():
+    calls = [call(n, group=group) for n in range(1, 4) for group in "12"]
+    waits = [[*calls, dataclasses.replace(call(4, group=group), done=False)] for group in "12"]
+    evidence = ranks_with(*waits)
+    assert cause_of(evidence) == "order of collectives"
+    assert "group 2" in str(Answer(evidence, find(evidence)))
+
+
+def test_a_line_that_only_one_rank_ever_calls():
+    calls = [call(n) for n in range(1, 6)]
+    alone = [*calls[:3], call(4, **at(29)), call(5, **at(29))]
+    waits = [*alone, dataclasses.replace(call(6, **at(29)), done=False)]
+    evidence = ranks_with(waits, calls)
+    evidence.ranks[1].note["end"] = {"how": "exit"}
+    assert cause_of(evidence) == "different collectives"
+
+
+@pytest.mark.parametrize(("seconds", "cause"), [(30, "all wait in one call"), (2, "")])
+def test_all_ranks_that_wait_in_one_call(seconds, cause):
+    hangs = [call(1), dataclasses.replace(call(2), done=False)]
+    evidence = ranks_with(hangs, hangs, time=102.0 + seconds)
+    evidence.running = True
+    assert cause_of(evidence) == cause
+
+
+def test_a_command_that_failed_is_never_healthy():
+    evidence = ranks_with([call(1)], [call(1)])
+    evidence.statuses, evidence.lines = (
+        [3],
+        [LogLine(0, "OddError: nobody knows it"), LogLine(0, "")],
+    )
+    assert cause_of(evidence) == "error"
+    assert "OddError" in str(Answer(evidence, find(evidence))).splitlines()[0]
+
+
+GUARDED = "def save():\n    if dist.get_rank() == 0:\n        gather()\n{other}    barrier()\n"
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [("", "`if` at train.py:2"), ("    else:\n        gather()\n", "another order")],
+)
+def test_the_branch_that_only_some_ranks_take_is_shown(tmp_path, other, reason):
+    script = tmp_path / "train.py"
+    script.write_text(GUARDED.format(other=other))
+    places = [(str(script), line, "save") for line in (3, 4 + other.count("\n"))]
+    evidence = ranks_with(
+        *[
+            [call(n) for n in range(1, 6)] + [call(6, op, place=place, stack=(place,), done=False)]
+            for op, place in zip(("all_gather", "barrier"), places, strict=True)
+        ]
+    )
+    finding = find(evidence)[0]
+    assert finding.cause == "different collectives"
+    assert (reason in finding.reason) == (not other)
+
+
+def test_a_straggler_is_found_at_whichever_call_the_others_wait():
+    """Rank 0 is late for a broadcast, after all have averaged together."""
+    calls = [
+        [
+            dataclasses.replace(call(n, op), created=100 + 0.1 * (n // 2) + late * (n % 2))
+            for n, op in enumerate(["all_reduce", "broadcast"] * 10, start=2)
+        ]
+        for late in (0.09, 0.01, 0.01)
+    ]
+    assert step_times(ranks_with(*calls)).of_ranks[1].wait == pytest.approx(0.08)
+    assert find(ranks_with(*calls))[0].where.startswith("rank 0")
+
+
+def test_slow_input_between_epochs_counts_too():
+    """Steps of 4 ms, and 2 s before each epoch of ten."""
+    created = [100 + 0.004 * n + 2.0 * (n // 10) for n in range(40)]
+    calls = [dataclasses.replace(call(n), created=when) for n, when in enumerate(created)]
+    note = {"places": [["data", "/a/train.py", 3, "train"]]}
+    samples = [[100 + 0.02 * n, 0] for n in range(300)]
+    assert cause_of(ranks_with(calls, calls, samples=samples, **note)) == "slow input"
+    assert cause_of(ranks_with(calls, calls)) == ""
+
+
+def test_weights_differ_because_forward_went_around_ddp():
+    def optimizer(value):
+        return {"optimizers": [{"shapes": [[10, 10], [10]], "plain": True, "hash": value}]}
+
+    for elements, reason in (("1", "they are not averaged"), ("110", "different weights")):
+        calls = [call(n, sizes=elements) for n in range(1, 4)]
+        evidence = ranks_with(calls, calls)
+        for rank, value in zip(evidence.ranks, (1, 2), strict=True):
+            rank.note["objects"] = optimizer(value)
+        assert reason in find(evidence)[0].reason
+
+
+def test_what_tensorflow_says():
+    """Of a plugin that is there twice: nothing. Of a worker that left: that."""
+    text = "cuda_fft.cc:477] Unable to register cuFFT factory: Attempting to register factory"
+    evidence = Evidence("job", lines=[LogLine(0, text)], statuses=[1])
+    assert cause_of(evidence) == "error"
+    message = (
+        "UnavailableError: {{CollectiveReduceV2}} Collective ops is aborted by: Error reported"
+    )
+    ends = [{"how": "exception", "message": message}, {"how": "exit"}]
+    for number, end in enumerate(ends):
+        note = {"task": f"worker {number}", "time": 200.0, "end": end}
+        evidence.tasks.append(Rank(number, note))
+    evidence.lines.append(LogLine(0, f"tensorflow.python.errors_impl.{message}"))
+    assert find(evidence)[0].reason == "it waited for worker 1, which had ended without an error"
+
+
+def test_where_no_call_is_recorded_a_hang_would_not_show():
+    evidence = ranks_with([], [])
+    evidence.running = True
+    answer = Answer(evidence, find(evidence))
+    assert not answer.known and "a hang would not show" in str(answer)
+    assert Answer(ranks_with([call(1)], [call(1)]), []).known

@@ -1,0 +1,134 @@
+"""`workshop.why`: three lines about a job, and the evidence below them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from workshop.diagnosis import jobs
+from workshop.diagnosis.evidence import Evidence, Rank, show_place
+from workshop.diagnosis.reading import newest_record, read_record, record_of_process
+from workshop.diagnosis.rules import Finding, find
+from workshop.diagnosis.steps import step_times
+
+LAST_LINES = 6
+
+
+@dataclass(frozen=True)
+class Answer:
+    """findings: the likeliest cause first; none: nothing known speaks against the job."""
+
+    evidence: Evidence = field(repr=False)
+    findings: list[Finding]
+
+    @property
+    def cause(self) -> str:
+        """In a few words; empty where nothing was found."""
+        return self.findings[0].cause if self.findings else ""
+
+    @property
+    def known(self) -> bool:
+        """Whether enough is recorded: of ranks that run, what they call."""
+        return bool(self.findings or self._calls_recorded or not self.evidence.running)
+
+    @property
+    def _calls_recorded(self) -> bool:
+        return any(rank.collectives for rank in self.evidence.everybody)
+
+    def __str__(self) -> str:
+        if not self.findings:
+            lines = self._nothing_found()
+        else:
+            first = self.findings[0]
+            lines = [
+                f"{first.where}",
+                f"Most likely: {first.cause}. {first.reason[:1].upper()}{first.reason[1:]}.",
+                f"Do: {first.remedy}",
+            ]
+        return "\n".join([*lines, "", "Evidence:", *self._rows()])
+
+    def _nothing_found(self) -> list[str]:
+        """The three lines of a job against which nothing speaks."""
+        state = "runs" if self.evidence.running else "has ended"
+        verdict = "nothing speaks against it" if self.known else "what it calls is not recorded"
+        first = f"{self.evidence.name} {state}; {verdict}."
+        everybody = self.evidence.everybody
+        if not everybody:
+            second = "Its log has no error that is known, and its ranks are not recorded."
+            return [first, second, f"Mind: {jobs.ADVICE}"]
+        if self._calls_recorded:
+            second = (
+                f"Its {len(everybody)} ranks called the same collectives, none waits for a lost "
+                "one, and no error is known."
+            )
+            return [first, second, "Nothing is to be done."]
+        second = f"No collective of its {len(everybody)} ranks is recorded, and no error is known."
+        third = (
+            "Nothing is to be done."
+            if self.known
+            else "So a hang would not show here (torch's collectives are recorded, TensorFlow's "
+            "and Horovod's are not). Ask again: ranks that stay at the lines below wait there."
+        )
+        return [first, second, third]
+
+    def _rows(self) -> list[str]:
+        """A line for each rank, the step times, what else was found, the log's end."""
+        rows = [f"  {_state(rank)}" for rank in self.evidence.everybody]
+        steps = step_times(self.evidence)
+        for row in steps.of_ranks if steps else ():
+            rows.append(
+                f"  rank {row.rank}: step {1000 * row.seconds:.1f} ms = compute "
+                f"{1000 * row.compute:.1f} + wait {1000 * row.wait:.1f} + exposed communication "
+                f"{1000 * row.communication:.1f}; {row.data:.0%} of it for data"
+            )
+        rows += [f"  also: {also.cause}: {also.where}" for also in self.findings[1:4]]
+        rows += [f"  not read: {problem}" for problem in self.evidence.problems]
+        if not self.evidence.everybody:
+            rows += [f"  not recorded: {jobs.ADVICE}"]
+        last_lines = [
+            line.text
+            for line in self.evidence.lines
+            if line.text.strip() and "torch/distributed/run.py" not in line.text
+        ][-LAST_LINES:]
+        return rows + [f"  log: {text[:150]}" for text in last_lines]
+
+    __repr__ = __str__
+
+
+def _state(rank: Rank) -> str:
+    """Whether it lives, how it ended, what it called last, where it is."""
+    state = "does not answer" if rank.silent else "runs" if rank.alive else "ended"
+    how = (rank.end.get("message") or rank.end.get("how", "")).splitlines()[:1]
+    last = rank.collectives[-1] if rank.collectives else None
+    called = (
+        f"last call {last}{', in which it waits' if rank.pending else ''}" if last else "no call"
+    )
+    words = [", ".join([state, *(text[:120] for text in how)]), called]
+    return f"{rank.name}: {'; '.join(words)}; now at {show_place(rank.place)}"
+
+
+def diagnose(job=None, session=None) -> Answer:
+    """Say why a job hangs, is slow or failed.
+
+    Args:
+        job: None for the last ranks started here; the folder of a record or a process's id, for
+            ranks; what `workshop.start_ranks` returned; an estimator, or a job's name.
+        session: what workshop.session returned, for a job's name on AWS.
+
+    A job that runs goes on undisturbed. Raises NoEvidence, with what to do.
+    """
+    record = getattr(job, "record", None)
+    if job is None:
+        evidence = read_record(newest_record())
+    elif record is not None:
+        evidence = read_record(Path(record))
+    elif isinstance(job, int) or (isinstance(job, str) and job.isdigit()):
+        evidence = read_record(record_of_process(int(job)))
+    elif isinstance(job, Path) or (isinstance(job, str) and ("/" in job or Path(job).is_dir())):
+        evidence = read_record(Path(job))
+    else:
+        evidence = jobs.read_job(job, session)
+    return Answer(evidence, find(evidence))
+
+
+why = diagnose  # as `workshop.why`

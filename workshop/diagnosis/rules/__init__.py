@@ -1,0 +1,47 @@
+"""The rules: one function for each cause that `workshop why` can name.
+
+The first rule that finds something is the answer, so what is certain stands before what is likely.
+An error whose words name its reason is a row of errors.toml.
+"""
+
+from workshop.diagnosis.evidence import Evidence
+from workshop.diagnosis.rules import collectives, errors, silent, slow
+from workshop.diagnosis.rules.rule import Finding, Rule
+
+RULES: tuple[Rule, ...] = (
+    # An error that names its reason, a rank that died
+    errors.known_error,
+    errors.sizes_on_the_wire,
+    errors.killed,
+    errors.horovod_stall,
+    errors.server_not_there,
+    errors.raised,
+    # Calls that differ, a rank that did not come
+    collectives.uneven,
+    collectives.mismatched,
+    collectives.somebody_missing,
+    collectives.never_met,
+    collectives.group_not_made,
+    collectives.all_in_one_call,
+    errors.gave_up,
+    # No error, and wrong
+    silent.not_a_number,
+    silent.weights_differ,
+    silent.set_epoch_forgotten,
+    silent.same_data,
+    silent.batch_norm,
+    # Slow
+    slow.slow_input,
+    slow.straggler,
+    slow.oversubscribed,
+    slow.tiny_buckets,
+    slow.narrow_link,
+    # A job whose instances do not know each other
+    silent.alone,
+    errors.failed,
+)
+
+
+def find(evidence: Evidence) -> list[Finding]:
+    """All that the rules find, the likeliest cause first."""
+    return [finding for rule in RULES for finding in rule.findings(evidence)]

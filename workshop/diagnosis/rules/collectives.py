@@ -1,0 +1,234 @@
+"""Calls that differ among the ranks, and ranks that did not come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from workshop.diagnosis.collectives import Mismatch, Waiting, first_mismatch, steps_by_rank, waiting
+from workshop.diagnosis.evidence import Evidence, Place, Rank, show_place
+from workshop.diagnosis.rules.rule import Cases, Finding, rule
+from workshop.diagnosis.source import branch_on_rank, loops_around
+
+TOGETHER_SECONDS = 10.0  # that a large exchange may take
+STUCK_SECONDS = 3.0  # without a new collective: a job that runs is not judged before
+PATIENCE_SECONDS = 10.0  # with a rank that does something of its own, such as to evaluate
+
+UNEVEN = (
+    "Give all ranks equally many batches (DistributedSampler; drop_last=True), let all skip a "
+    "batch or none, or train inside `with model.join():`."
+)
+BRANCH = "Call the same collectives on all ranks, outside of `if rank == 0`."
+ORDER = "Sort what you loop over, by name for example, so that all ranks call in one order."
+SIZES = (
+    "Bring equally many numbers of one type: pad them, or exchange the sizes first "
+    "(all_gather_object); convert to one dtype."
+)
+
+
+@rule("uneven batches", UNEVEN)
+def uneven(evidence: Evidence) -> Cases:
+    """A rank has left the loop, and its next call meets the others' gradients."""
+    mismatch = first_mismatch(evidence)
+    counts = steps_by_rank(evidence, mismatch) if mismatch else None
+    if mismatch and counts and not _branch(mismatch) and not _in_one_loop(mismatch):
+        fewest, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
+        yield (
+            _pair(mismatch),
+            f"rank {fewest} called it {counts[fewest]} times and rank {most} {counts[most]} times: "
+            "one rank has fewer batches, skipped some, or left the loop early",
+        )
+
+
+def _in_one_loop(mismatch: Mismatch) -> bool:
+    """Whether both calls are in the same loops: then a branch in the loop depends on the rank."""
+    loops = [loops_around(call.stack) for _, call in (mismatch.first, mismatch.second)]
+    return bool(loops[0]) and loops[0] == loops[1] and mismatch.kind == "operation"
+
+
+@rule()
+def mismatched(evidence: Evidence) -> Cases:
+    """The first calls with the same number that differ."""
+    mismatch = first_mismatch(evidence)
+    if mismatch is None:
+        return
+    if branch := _branch(mismatch):
+        yield Finding("different collectives", _pair(mismatch), branch, BRANCH)
+        return
+    cause, reason, remedy = {
+        "operation": (
+            "different collectives",
+            "the ranks call different collectives: a branch depends on the rank",
+            BRANCH,
+        ),
+        "order": (
+            "order of collectives",
+            "the ranks call the same collectives in another order, as from a set or by arrival",
+            ORDER,
+        ),
+        "size": ("size or type differs", "the ranks bring tensors of other sizes", SIZES),
+        "type": ("size or type differs", "the ranks bring numbers of other types", SIZES),
+    }[mismatch.kind]
+    yield Finding(cause, _pair(mismatch), reason, remedy)
+
+
+def _branch(mismatch: Mismatch) -> str:
+    return branch_of(*(call.stack for _, call in (mismatch.first, mismatch.second)))
+
+
+def branch_of(*stacks: Sequence[Place]) -> str:
+    """A sentence with the `if` about the rank that is around a call of some of them; or ""."""
+    branches = [branch_on_rank(stack) for stack in stacks]
+    place = next(filter(None, branches), None)
+    return f"only some ranks call it: see the `if` at {show_place(place)}" if place else ""
+
+
+def _pair(mismatch: Mismatch) -> str:
+    (first, call), (second, other) = mismatch.first, mismatch.second
+    return (
+        f"rank {first.number} calls {call} at {show_place(call.place)}, rank {second.number} "
+        f"{other} at {show_place(other.place)}"
+    )
+
+
+@rule()
+def somebody_missing(evidence: Evidence) -> Cases:
+    """Ranks wait in a collective that another has not called."""
+    hang = waiting(evidence)
+    if hang is None or (evidence.running and _seconds_since_a_call(evidence) < STUCK_SECONDS):
+        return
+    who = ", ".join(str(rank.number) for rank in hang.ranks)
+    place = show_place(hang.collective.place)
+    waits = "waits" if len(hang.ranks) == 1 else "wait"
+    where = f"rank {who} {waits} in {hang.collective} at {place}"
+    for rank in hang.missing:
+        at = f"rank {rank.number} is not there: "
+        if rank.end.get("how") == "exit" or (not rank.alive and not rank.end and not rank.pending):
+            was = f"it was last seen at {show_place(rank.place)}"
+            gone = rank.end.get("how") == "exit"
+            reason = f"{at}{'it has ended' if gone else was}"
+        else:
+            reason = f"{at}it is at {show_place(rank.place)}"
+        if branch := branch_of(hang.collective.stack):
+            yield Finding("different collectives", where, f"{reason}, and {branch}", BRANCH)
+        elif _is_making_a_group(rank):
+            yield Finding(
+                "group not made by all",
+                where,
+                reason + ", and makes a group or waits for one",
+                "Every rank must call new_group, also one that will not be in it, in one order.",
+            )
+        elif _never_calls(rank, hang):
+            yield Finding("different collectives", where, f"{reason}, and never calls it", BRANCH)
+        elif other := next((c for c in rank.pending if c.group != hang.collective.group), None):
+            yield Finding(
+                "order of collectives",
+                f"{where}, of group {hang.collective.group}",
+                f"rank {rank.number} waits in {other}, of group {other.group}: they call the "
+                "groups in different orders",
+                ORDER,
+            )
+        elif rank.end.get("how") == "exit":
+            yield Finding(
+                "rank ended early",
+                where,
+                reason,
+                "Let all ranks leave together: the same number of steps, one decision to stop "
+                "(broadcast it), and a barrier before the end.",
+            )
+        elif any(frame[2] in ("pid", "_try_get_data") for frame in rank.stack[:8]):
+            yield Finding(
+                "waits for data",
+                where,
+                reason + ", waiting for a data worker",
+                "Look at its data workers: a lock, a network file, a dead process. Set timeout= in "
+                "the DataLoader.",
+            )
+        elif not evidence.running or _seconds_since_a_call(evidence) > PATIENCE_SECONDS:
+            yield Finding(
+                "rank somewhere else",
+                where,
+                reason,
+                "Read the code at both lines: what does each wait for? Give init_process_group a "
+                "timeout, and the job a max_run.",
+            )
+        return
+
+
+def _never_calls(rank: Rank, hang: Waiting) -> bool:
+    """Whether the others call this line again and again, and this rank has ended without it."""
+    place = hang.collective.place
+    calls = [call for other in hang.ranks for call in other.collectives if call.place == place]
+    own_places = {call.place for call in rank.collectives}
+    ended = rank.end.get("how") == "exit"
+    return ended and bool(place[0] and own_places) and len(calls) > 1 and place not in own_places
+
+
+@rule(
+    "all wait in one call",
+    "Compare what each rank passes: a broadcast or gather has one root (src, dst) on all ranks. "
+    "If that is so, no data flow: look at the network, and with NCCL set NCCL_DEBUG=INFO.",
+)
+def all_in_one_call(evidence: Evidence) -> Cases:
+    """All ranks are in the same collective, and for long none has left it."""
+    pending = [rank.pending[0] for rank in evidence.ranks if rank.pending]
+    if (
+        len(pending) < max(evidence.world_size, 2)
+        or len({(c.group, c.seq, c.op) for c in pending}) > 1
+    ):
+        return
+    failed = not evidence.running and any(evidence.statuses)
+    last_note = max(rank.note["time"] for rank in evidence.ranks)
+    if failed or (
+        evidence.running and last_note - max(c.created for c in pending) > TOGETHER_SECONDS
+    ):
+        place = show_place(pending[0].place)
+        where = f"all ranks wait in {pending[0]} at {place}"
+        yield where, "all have called it, and none has left it"
+
+
+@rule(
+    "rendezvous",
+    "Compare WORLD_SIZE, MASTER_ADDR and MASTER_PORT of all ranks; start as many as WORLD_SIZE "
+    "says, each with another RANK; on several instances open the ports between them.",
+)
+def never_met(evidence: Evidence) -> Cases:
+    """Ranks wait where they meet, and not all have come."""
+    waits = [rank for rank in evidence.ranks if _names(rank) & {"init_process_group", "rendezvous"}]
+    there, called = len(evidence.ranks), any(rank.collectives for rank in evidence.ranks)
+    if waits and not called and (there < evidence.world_size or not evidence.running):
+        rank = waits[0]
+        yield (
+            f"rank {rank.number} waits at {show_place(rank.place)}",
+            f"{there} of {evidence.world_size} ranks have come to "
+            f"{_variable(rank, 'MASTER_ADDR')}:{_variable(rank, 'MASTER_PORT')}",
+        )
+
+
+@rule("group not made by all", "Every rank must call new_group, also one that will not be in it.")
+def group_not_made(evidence: Evidence) -> Cases:
+    """A rank waits in new_group, and another is elsewhere."""
+    makers = [rank for rank in evidence.ranks if _is_making_a_group(rank)]
+    if makers and len(makers) < len(evidence.ranks):
+        others = [rank for rank in evidence.ranks if rank not in makers]
+        yield (
+            f"rank {makers[0].number} waits in new_group at {show_place(makers[0].place)}",
+            f"rank {others[0].number} has not called it: it is at {show_place(others[0].place)}",
+        )
+
+
+def _names(rank: Rank) -> set[str]:
+    return {frame[2] for frame in rank.stack}
+
+
+def _is_making_a_group(rank: Rank) -> bool:
+    return bool(_names(rank) & {"new_group", "_new_group_with_tag", "new_subgroups"})
+
+
+def _seconds_since_a_call(evidence: Evidence) -> float:
+    """How long ago a rank last called a collective."""
+    last = max((c.created for rank in evidence.ranks for c in rank.collectives), default=0.0)
+    return max(rank.note["time"] for rank in evidence.ranks) - last
+
+
+def _variable(rank: Rank, name: str) -> str:
+    return rank.note.get("variables", {}).get(name, "?")

@@ -1,0 +1,134 @@
+"""Trainings that end without an error, and are wrong."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+from workshop.diagnosis.evidence import Evidence, Rank
+from workshop.diagnosis.rules.rule import Cases, rule
+from workshop.diagnosis.steps import step_times
+
+
+@rule(
+    "not a number",
+    "Find that rank's batch: look for empty or broken examples, a division by zero, a logarithm; "
+    "clip gradients; check `torch.isfinite(loss)` on every rank before backward.",
+)
+def not_a_number(evidence: Evidence) -> Cases:
+    """A loss that is no number: the rank that printed it first."""
+    for line in evidence.lines:
+        if re.search(r'(?i)loss"?\W{0,3}\s*(nan|inf)\b', line.text):
+            who = f"rank {line.rank}" if line.rank is not None else "a rank"
+            yield f"{who}: {line.text.strip()[:160]}", "the first loss that is no number is there"
+            return
+    for rank, note in _optimizers(evidence):
+        if note.get("finite") is False:
+            yield f"rank {rank.number}, at the end", "its weights are no numbers"
+            return
+
+
+@rule(
+    "weights differ",
+    "Broadcast rank 0's weights before the first step and average every gradient, or let DDP do "
+    "both. Then a hash of the weights is the same on all ranks.",
+)
+def weights_differ(evidence: Evidence) -> Cases:
+    """At the end the ranks have different weights of the same shapes."""
+    notes = list(_optimizers(evidence))
+    hashes = {rank.number: note["hash"] for rank, note in notes if note["hash"] is not None}
+    shapes = {str(note["shapes"]) for _, note in notes}
+    complete = len(notes) == len(hashes) == evidence.world_size and len(shapes) == 1
+    if complete and len(set(hashes.values())) > 1:
+        calls = [c for c in notes[0][0].collectives if c.op == "all_reduce"]
+        averaged = sum(call.elements for call in calls)
+        gradients = sum(math.prod(shape) for shape in notes[0][1]["shapes"])
+        if not calls:
+            reason = "and no rank has called all_reduce: nobody averages the gradients"
+        elif averaged < gradients:
+            reason = (
+                f"all its all_reduce carry {averaged:,} numbers, and a step's gradients are "
+                f"{gradients:,}: they are not averaged (does forward go around DDP's wrapper?)"
+            )
+        else:
+            reason = "they do exchange gradients, so they began with different weights"
+        by_rank = ", ".join(f"rank {n} {value:08x}" for n, value in hashes.items())
+        yield f"hash of the weights at the end: {by_rank}", reason
+
+
+@rule("order never changes", "Call sampler.set_epoch(epoch) before each epoch.")
+def set_epoch_forgotten(evidence: Evidence) -> Cases:
+    """A DistributedSampler that shuffles is still at epoch 0 after more than an epoch."""
+    done = step_times(evidence)
+    for rank, loader in _loaders(evidence):
+        shuffles = loader["distributed"] and loader["shuffle"] and loader["epoch"] == 0
+        if shuffles and done and loader["batches"] and done.count > 1.2 * loader["batches"]:
+            yield (
+                f"rank {rank.number}: {done.count} steps of {loader['batches']} batches per epoch",
+                "its DistributedSampler is still at epoch 0: each epoch has the same order",
+            )
+            return
+
+
+@rule("same data on all ranks", "Give the DataLoader a DistributedSampler.")
+def same_data(evidence: Evidence) -> Cases:
+    """DDP trains, and the loaders deal out nothing."""
+    if evidence.world_size > 1 and any(rank.objects.get("models") for rank in evidence.ranks):
+        loaders = [loader for _, loader in _loaders(evidence)]
+        plain = [row for row in loaders if row["sampler"] in ("RandomSampler", "SequentialSampler")]
+        if loaders and len(plain) == len(loaders):
+            alike = len({(row["batches"], row["batch_size"]) for row in loaders}) == 1
+            if alike and len(loaders) >= evidence.world_size:
+                yield (
+                    f"all ranks: a {plain[0]['sampler']} over all {plain[0]['batches']} batches",
+                    "every rank reads the whole data set",
+                )
+
+
+@rule(
+    "batch norm per rank",
+    "Convert the model: SyncBatchNorm.convert_sync_batchnorm (GPUs), or use GroupNorm, LayerNorm, "
+    "or a larger batch per rank.",
+)
+def batch_norm(evidence: Evidence) -> Cases:
+    """Batch norm over few examples: each rank's statistics are of its own batch."""
+    for rank in evidence.ranks:
+        norms = sum(model["batch_norms"] for model in rank.objects.get("models", []))
+        sizes = [row["batch_size"] for _, row in _loaders(evidence) if row["batch_size"]]
+        if norms and sizes and min(sizes) <= 8:
+            yield (
+                f"rank {rank.number}: {norms} batch norm layers, {min(sizes)} examples per rank",
+                "each rank normalises by so few examples of its own",
+            )
+            return
+
+
+@rule(
+    "ranks do not know each other",
+    "Give the estimator a distribution (workshop preflight shows how it then starts); in a script, "
+    "start it with torchrun or mpirun.",
+)
+def alone(evidence: Evidence) -> Cases:
+    """A job of several instances, each of which trains by itself."""
+    count = evidence.description.get("ResourceConfig", {}).get("InstanceCount", 1)
+    alone = re.findall(r'"world_size": 1\b', evidence.text)
+    if count > 1 and alone and not re.search(r'"world_size": ([2-9]|\d\d)', evidence.text):
+        yield (
+            f"{count} instances, and world_size 1",
+            "each trains a model of its own, and one is kept",
+        )
+
+
+def _optimizers(evidence: Evidence) -> Iterator[tuple[Rank, dict]]:
+    """Of each rank that has one, the optimizer, if its weights are whole."""
+    for rank in evidence.ranks:
+        notes = rank.objects.get("optimizers", [])
+        if len(notes) == 1 and notes[0]["plain"]:
+            yield rank, notes[0]
+
+
+def _loaders(evidence: Evidence) -> Iterator[tuple[Rank, dict]]:
+    for rank in evidence.ranks:
+        for loader in rank.objects.get("loaders", []):
+            yield rank, loader

@@ -1,0 +1,126 @@
+"""Trainings that are slow, in the terms of the course: compute, wait, communication, data."""
+
+from __future__ import annotations
+
+from workshop.diagnosis.evidence import Evidence, Rank, is_script, show_place
+from workshop.diagnosis.rules.rule import Cases, rule
+from workshop.diagnosis.steps import Steps, step_times
+
+SLOW_WAIT = 0.25  # of a step, that the other ranks wait for the straggler
+SLOW_DATA = 0.3  # of a step
+SLOW_EXCHANGE = 0.5  # of a step
+LARGE_BYTES = 1 << 20  # per step; less is no reason to ask for a wider link
+MIN_SECONDS = 1.0  # of steps, for shares that are counted in samples
+TINY_BYTES, TINY_COUNT = 64 << 10, 12  # a collective this small mostly pays its latency
+TINY_SHARE = 0.05  # of a step; if they take less, nothing is gained
+MIN_STEP = 0.008  # s; below it a step is too short for its parts to mean anything
+
+
+@rule(
+    "slow input",
+    "Use num_workers and prefetching, cheaper transforms, fewer and larger files; keep workers "
+    "over epochs (persistent_workers=True).",
+)
+def slow_input(evidence: Evidence) -> Cases:
+    """Also if a few steps wait long, as where each epoch starts its workers anew."""
+    steps = step_times(evidence)
+    steps = steps if steps and steps.mean > MIN_STEP else None
+    worst = max(steps.of_ranks, key=lambda row: row.data) if steps else None
+    if steps and worst and worst.data > SLOW_DATA and steps.count * steps.mean > MIN_SECONDS:
+        rank = evidence.rank(worst.rank)
+        line = _busiest(rank, only="data")
+        yield (
+            f"rank {worst.rank} at {line}: {worst.data:.0%} of the time it waits for data",
+            f"a step takes {_ms(worst.seconds)} in the median, {_ms(steps.mean)} in the mean, and "
+            "data come more slowly than they are used",
+        )
+
+
+@rule(
+    "straggler",
+    "See what that rank does more than the others: its place in the evidence; a slower instance, "
+    "more data, work that only it does, another process on its cores.",
+)
+def straggler(evidence: Evidence) -> Cases:
+    """All but one rank wait."""
+    steps = _slow(evidence)
+    if steps:
+        slowest = min(steps.of_ranks, key=lambda row: row.wait)
+        waits = [row.wait for row in steps.of_ranks if row is not slowest]
+        shares = [row.wait / row.seconds for row in steps.of_ranks if row is not slowest]
+        if min(shares) > SLOW_WAIT and min(waits) > 3 * slowest.wait:
+            rank = evidence.rank(slowest.rank)
+            yield (
+                f"rank {slowest.rank}, mostly at {_busiest(rank)}",
+                f"the others wait {_ms(min(waits))} of each step's {_ms(slowest.seconds)} for it",
+            )
+
+
+@rule(
+    "oversubscribed cores",
+    "Give each rank its share: torch.set_num_threads or OMP_NUM_THREADS = cores / ranks.",
+)
+def oversubscribed(evidence: Evidence) -> Cases:
+    hosts: dict[str, list[Rank]] = {}
+    for rank in evidence.ranks:
+        hosts.setdefault(rank.note.get("host", ""), []).append(rank)
+    for host, ranks in hosts.items() if _slow(evidence) else ():
+        cores = max(rank.note.get("cores", 0) for rank in ranks)
+        threads = sum(rank.note.get("threads", 0) for rank in ranks)
+        if cores and threads >= 3 * cores and threads > len(ranks):
+            yield (
+                f"{len(ranks)} ranks on {host} with {threads} threads for {cores} cores",
+                "the ranks' threads take the cores from each other",
+            )
+
+
+@rule(
+    "tiny buckets",
+    "Exchange fewer, larger tensors: DDP's bucket_cap_mb (25 by default), Horovod's fusion "
+    "threshold, one flat tensor instead of one per parameter.",
+)
+def tiny_buckets(evidence: Evidence) -> Cases:
+    steps = _slow(evidence)
+    if steps and steps.collectives >= TINY_COUNT:
+        each = steps.bytes / steps.collectives
+        shares = [(row.communication + row.wait) / row.seconds for row in steps.of_ranks]
+        if each < TINY_BYTES and max(shares) > TINY_SHARE:
+            yield (
+                f"{steps.collectives} collectives per step, of {each / 1024:.1f} KiB on average",
+                "each pays its latency, and little is sent",
+            )
+
+
+@rule(
+    "narrow link",
+    "Send less (half precision, PowerSGD) or less often (accumulate, local SGD); overlap it with "
+    "backward; instances with a faster network, in one placement.",
+)
+def narrow_link(evidence: Evidence) -> Cases:
+    steps = _slow(evidence)
+    if steps:
+        row = max(steps.of_ranks, key=lambda row: row.communication)
+        if row.communication > SLOW_EXCHANGE * row.seconds and steps.bytes > LARGE_BYTES:
+            rate = steps.bytes / row.communication / 1e6
+            yield (
+                f"rank {row.rank}: {_ms(row.communication)} of {_ms(row.seconds)} per step",
+                f"{steps.bytes / 1e6:.1f} MB per step arrive at {rate:.0f} MB/s, not overlapped",
+            )
+
+
+def _slow(evidence: Evidence) -> Steps | None:
+    """The step times, of steps long enough for their parts to mean anything."""
+    steps = step_times(evidence)
+    return steps if steps and max(row.seconds for row in steps.of_ranks) > MIN_STEP else None
+
+
+def _busiest(rank: Rank | None, only: str = "") -> str:
+    """The line at which a rank was seen most often, outside of collectives."""
+    for (activity, *place), _ in rank.samples().most_common() if rank else ():
+        if only in ("", activity) and activity != "communication" and is_script(tuple(place)):
+            return show_place(tuple(place))
+    return "an unknown line"
+
+
+def _ms(seconds: float) -> str:
+    return f"{1000 * seconds:.1f} ms"

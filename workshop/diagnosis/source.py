@@ -1,0 +1,61 @@
+"""What a script's text says of the lines at which its ranks are."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from workshop.diagnosis.evidence import Place, is_script
+
+# How scripts ask which rank they are
+RANK = (
+    r"(?i)(^|[^a-z])(local_?|global_?|world_?)?rank([^a-z]|$)|is_(main|master|chief)|main_process"
+)
+
+
+def loops_around(stack: Sequence[Place]) -> set[tuple[str, int]] | None:
+    """(file, first line) of the loops in which a stack is; None if its script cannot be read."""
+    places = [place for place in stack if is_script(place)]
+    loops: set[tuple[str, int]] = set()
+    for file, line, _ in places:
+        of_file = _loops(file)
+        if of_file is None:
+            return None
+        loops |= {(file, first) for first, last in of_file if first <= line <= last}
+    return loops if places else None
+
+
+def branch_on_rank(stack: Sequence[Place]) -> Place | None:
+    """The `if` without `else` around a call that asks for the rank, the innermost one."""
+    for file, line, function in filter(is_script, stack):
+        for node in reversed(_nodes(file, ast.If)):
+            first, last = node.body[0].lineno, node.body[-1].end_lineno or 0
+            inside = first <= line <= last and not node.orelse
+            if inside and re.search(RANK, ast.unparse(node.test)):
+                return file, node.lineno, function
+    return None
+
+
+@lru_cache(maxsize=32)
+def _loops(file: str) -> list[tuple[int, int]] | None:
+    """First and last lines of a file's loops."""
+    if _tree(file) is None:
+        return None
+    nodes = _nodes(file, ast.For, ast.AsyncFor, ast.While)
+    return [(node.lineno, node.end_lineno or node.lineno) for node in nodes]
+
+
+def _nodes(file: str, *kinds: type) -> list:
+    tree = _tree(file)
+    return [] if tree is None else [node for node in ast.walk(tree) if isinstance(node, kinds)]
+
+
+@lru_cache(maxsize=32)
+def _tree(file: str) -> ast.Module | None:
+    try:
+        return ast.parse(Path(file).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return None

@@ -1,0 +1,386 @@
+"""What a rank notes of itself, in a thread: where it is, its collectives, how it ended.
+
+It uses the standard library, and torch only if the script has imported it. Every SECONDS it looks
+where the main thread is. It writes HOST-PID.json and .fr (torch's flight recorder, a pickle) into
+the record's folder: when the file `ask` there changes, now and then by itself (never more than a
+third of a percent of the time), and at the end. All is atomic: a reader never finds half a file. It
+holds a lock of HOST-PID.stack: so a reader knows that the process lives, in whatever namespace.
+"""
+
+import atexit
+import collections
+import contextlib
+import faulthandler
+import fcntl
+import gc
+import json
+import math
+import os
+import resource
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+import zlib
+
+SECONDS = 0.1
+QUIET_SECONDS, SHARE = 0.3, 300  # between two notes by itself; or so many times what a note costs
+LOCK_SECONDS = 20  # a busy machine may need that long for the note that is being written
+MAX_SAMPLES, MAX_PLACES, MAX_FRAMES, MAX_HASHED = 600, 200, 40, 64 << 20
+# To ask a rank for its stack when no thread of Python runs: nobody uses this signal.
+STACK_SIGNAL = signal.SIGRTMIN + 7 if hasattr(signal, "SIGRTMIN") else None
+VARIABLES = (
+    *("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS"),
+    *("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "HOROVOD_TIMELINE"),
+)
+# Part of a file's path -> what a rank does that has such a frame on its stack; the first that fits.
+ACTIVITIES = {
+    "/torch/utils/data/": "data",
+    "/torch/distributed/": "communication",
+    "/horovod/": "communication",
+    "/torch/autograd/": "backward",
+    "/torch/optim/": "optimizer",
+}
+
+
+def start(folder):
+    """Record this process. Harmless where it is recorded already."""
+    recorder = Recorder(folder)
+    threading.Thread(target=recorder.run, name="workshop-recorder", daemon=True).start()
+    recorder.watch_the_end()
+
+
+def is_library(path):
+    """Whether a file is the interpreter's, or an installed package's."""
+    return "site-packages" in path or path.startswith(("<", os.path.dirname(os.__file__)))
+
+
+class Recorder:
+    """Of this process. folder: the record's."""
+
+    def __init__(self, folder):
+        self.pid, self.began = os.getpid(), time.time()
+        self.request = os.path.join(folder, "ask")
+        self.path = os.path.join(folder, f"{socket.gethostname()}-{self.pid}")
+        self.memory_kills = memory_kills()
+        self.main = threading.main_thread().ident
+        self.places = {}  # (activity, file, line, function) -> its number
+        self.samples = collections.deque(maxlen=MAX_SAMPLES)  # (Unix seconds, number of the place)
+        self.objects = {}  # of the last look
+        self.joined_as = None  # (rank, world_size), also when it has left the others
+        self.end = {}
+        self.lock = threading.Lock()
+        self.stack_file = open(f"{self.path}.stack", "w")  # noqa: SIM115
+        fcntl.lockf(self.stack_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if STACK_SIGNAL:
+            faulthandler.register(STACK_SIGNAL, file=self.stack_file, all_threads=True)
+            # As a launcher ends ranks when another has failed. The signal then does what it did.
+            faulthandler.register(signal.SIGTERM, self.stack_file, all_threads=True, chain=True)
+            if not faulthandler.is_enabled():  # gloo aborts a rank whose peer sends too much
+                faulthandler.enable(self.stack_file)
+
+    def run(self):
+        """Sample, answer, and note, for as long as the process lives."""
+        seen, due = 0.0, time.monotonic() + SECONDS
+        while True:
+            time.sleep(SECONDS)
+            self.sample()
+            try:
+                changed = os.stat(self.request).st_mtime_ns
+            except OSError:
+                changed = 0
+            if changed > seen or time.monotonic() > due:
+                cost = self.write(deep=changed > seen)
+                seen, due = changed, time.monotonic() + max(QUIET_SECONDS, SHARE * cost)
+
+    def frames(self):
+        """The main thread's stack, innermost first: (file, line, function). The script's all."""
+        frame, frames = frame_of(self.main), []
+        while frame is not None:
+            code = frame.f_code
+            path = code.co_filename
+            if path != __file__ and (len(frames) < MAX_FRAMES or not is_library(path)):
+                frames.append((path, frame.f_lineno, code.co_name))
+            frame = frame.f_back
+        return frames
+
+    def position(self):
+        """(rank, world_size), as when it last was with the others, if it ever was."""
+        if joined():
+            self.joined_as = position()
+        return self.joined_as or position()
+
+    def sample(self):
+        """Count where the main thread is, once it has joined the other ranks."""
+        dist = sys.modules.get("torch.distributed")
+        if hasattr(dist, "is_initialized") and not dist.is_initialized():
+            return
+        self.position()
+        frames = self.frames()
+        paths = " ".join(path for path, _, _ in frames)
+        activity = next((name for part, name in ACTIVITIES.items() if part in paths), "compute")
+        place = next((place for place in frames if not is_library(place[0])), ("", 0, ""))
+        if len(self.places) < MAX_PLACES or (activity, *place) in self.places:
+            number = self.places.setdefault((activity, *place), len(self.places))
+            self.samples.append((round(time.time(), 2), number))
+
+    def write(self, deep=False):
+        """Write both files; return the processor's seconds that it took.
+
+        deep: with a look at the script's objects.
+        """
+        began = time.thread_time()
+        in_child = os.getpid() != self.pid  # a forked one, whose lock nobody may release
+        if not in_child and self.lock.acquire(timeout=LOCK_SECONDS):
+            try:
+                self.put("json", json.dumps(self.note(deep)).encode())
+                self.put("fr", flight_recorder())
+            except Exception:  # the folder is gone, the disk full: the script must not notice
+                pass
+            finally:
+                self.lock.release()
+        return time.thread_time() - began
+
+    def put(self, suffix, content):
+        """Write a file of this process, whole or not at all."""
+        if content:
+            path = f"{self.path}.{suffix}"
+            with open(path + ".partial", "wb") as file:
+                file.write(content)
+            os.replace(path + ".partial", path)
+
+    def note(self, deep):
+        """What is known of this process, for JSON."""
+        rank, world_size = self.position()
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        torch = sys.modules.get("torch")
+        note = {
+            "pid": self.pid,
+            "host": socket.gethostname(),
+            "rank": rank,
+            "world_size": world_size,
+            "joined": self.joined_as is not None,
+            **tensorflow_task(deep),
+            "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
+            "began": self.began,
+            "time": time.time(),
+            "stack": self.frames(),
+            "places": list(self.places),
+            "samples": list(self.samples),
+            "cpu_seconds": usage.ru_utime + usage.ru_stime,
+            "switched_out": usage.ru_nivcsw,
+            "peak_bytes": usage.ru_maxrss * 1024,
+            "memory_kills_before": self.memory_kills,
+            "memory_kills": memory_kills(),
+            "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0,
+            "threads": getattr(torch, "get_num_threads", int)(),
+            "end": self.end,
+        }
+        # Before it joins the others, the script may still import torch; at its end it has left.
+        if deep and hasattr(torch, "nn") and (joined() or self.end):
+            with contextlib.suppress(Exception):  # it may change what is looked at
+                self.objects = objects(ended=self.end.get("how") == "exit") or self.objects
+        return {**note, "objects": self.objects}
+
+    def watch_the_end(self):
+        """Note how the process ends: an exception, the interpreter's end, os._exit."""
+        show, leave = sys.excepthook, os._exit
+
+        def excepthook(kind, error, trace):
+            frames = traceback.extract_tb(trace)
+            script = [frame for frame in frames if not is_library(frame.filename)] or frames[-1:]
+            place = (script[-1].filename, script[-1].lineno, script[-1].name) if script else ()
+            message = f"{kind.__name__}: {error}"[:2000]
+            stack = [(frame.filename, frame.lineno, frame.name) for frame in frames[::-1]]
+            self.end = {"how": "exception", "message": message, "place": place, "stack": stack}
+            self.write()
+            show(kind, error, trace)
+
+        def finish(status=None):
+            if os.getpid() == self.pid and not self.end:
+                self.end = {"how": "exit", "status": status}
+                self.write(deep=not status)
+
+        def leave_with_note(status):
+            finish(status)
+            leave(status)
+
+        sys.excepthook, os._exit = excepthook, leave_with_note
+        atexit.register(finish)
+
+
+def frame_of(thread):
+    """A thread's innermost frame.
+
+    Without the garbage collector: if Python 3.11 collects in sys._current_frames(), which holds a
+    lock of the interpreter, it may wait for ever for a thread that wants it (cpython#106883).
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return sys._current_frames().get(thread)
+    finally:
+        if collects:
+            gc.enable()
+
+
+def flight_recorder():
+    """torch's own record of collectives, pickled; empty where it has none."""
+    module = sys.modules.get("torch._C._distributed_c10d")
+    if not hasattr(module, "_dump_fr_trace"):
+        return b""
+    with compiler_not_imported(sys.modules["torch"]):
+        return module._dump_fr_trace()
+
+
+@contextlib.contextmanager
+def compiler_not_imported(torch):
+    """Hide torch._inductor from this thread, unless the script has imported it.
+
+    To name the lines that called a collective, torch looks whether it has this attribute, which
+    imports it: a second of the processor, and an ImportError in a script that just imports it.
+    """
+    find, here = torch.__getattr__, threading.get_ident()
+
+    def find_others(name):
+        if name == "_inductor" and threading.get_ident() == here:
+            raise AttributeError(name)
+        return find(name)
+
+    torch.__getattr__ = find_others
+    try:
+        yield
+    finally:
+        torch.__getattr__ = find
+
+
+def joined():
+    """Whether this process has joined other ranks with torch; its children have not."""
+    dist = sys.modules.get("torch.distributed")
+    return hasattr(dist, "is_initialized") and dist.is_initialized()
+
+
+def position():
+    """(rank, world_size), as torch or the launcher says; None where neither does."""
+    if joined():
+        dist = sys.modules["torch.distributed"]
+        return dist.get_rank(), dist.get_world_size()
+    for prefix in ("", "OMPI_COMM_WORLD_"):
+        if f"{prefix}RANK" in os.environ:
+            size = os.environ.get("WORLD_SIZE" if not prefix else f"{prefix}SIZE", "1")
+            return int(os.environ[f"{prefix}RANK"]), int(size)
+    return None, None
+
+
+def tensorflow_task(deep):
+    """Of a task of TF_CONFIG's cluster: which, and, deep, the servers at whose port nobody listens.
+
+    To connect and leave again harms no server.
+    """
+    try:
+        config = json.loads(os.environ["TF_CONFIG"])
+        task = "{type} {index}".format(**config["task"])
+        servers = config["cluster"].get("ps", [])
+    except (KeyError, TypeError, ValueError):
+        return {}
+    unreached = {}
+    for index, address in enumerate(servers) if deep else ():
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), timeout=0.3).close()
+        except (OSError, ValueError):
+            unreached[f"ps {index}"] = address
+    return {"task": task, "unreached": unreached}
+
+
+def memory_kills():
+    """How many processes of this one's cgroup the kernel has killed for want of memory."""
+    with contextlib.suppress(OSError, KeyError, ValueError):
+        with open("/proc/self/cgroup") as file:
+            groups = dict(line.strip().split(":", 2)[1:] for line in file)
+        version_1 = "memory" in groups
+        folder = f"memory{groups['memory']}" if version_1 else groups[""]
+        name = "memory.oom_control" if version_1 else "memory.events"
+        with open(f"/sys/fs/cgroup/{folder}/{name}") as file:
+            return int(dict(line.split() for line in file)["oom_kill"])
+    return 0
+
+
+def objects(ended):
+    """What the script's models, optimizers and loaders say. ended: hash the weights, too."""
+    torch = sys.modules["torch"]
+    data = torch.utils.data
+    kinds = (torch.nn.parallel.DistributedDataParallel, torch.optim.Optimizer, data.DataLoader)
+    living = instances(kinds)
+    if not living:  # at the end a function's own are gone
+        return {}
+    models, optimizers, loaders = ([o for o in living if type_is(o, kind)] for kind in kinds)
+    return {
+        "models": [describe_model(model) for model in models],
+        "optimizers": [describe_optimizer(optimizer, ended) for optimizer in optimizers],
+        "loaders": [describe_loader(loader, data) for loader in loaders],
+    }
+
+
+def instances(kinds):
+    """All living instances of these classes, and of classes made of them.
+
+    gc.get_objects() would hold, for a moment, tuples that the main thread is still filling; CPython
+    then fails there. get_referrers returns only what refers to these classes.
+    """
+    todo, classes = list(kinds), []
+    while todo:
+        classes.append(todo.pop())
+        todo += type.__subclasses__(classes[-1])
+    return [item for item in gc.get_referrers(*classes) if type_is(item, kinds)]
+
+
+def type_is(item, kind):
+    """isinstance by the real type: a proxy's answer might run code of the script."""
+    return issubclass(type(item), kind)
+
+
+def describe_model(model):
+    """DDP's times (s per step), its buckets, and its layers whose statistics ranks don't share."""
+    norms = [type(m).__name__ for m in model.modules() if type(m).__name__.startswith("BatchNorm")]
+    logged = model._get_ddp_logging_data()
+    return {
+        "forward": logged.get("avg_forward_compute_time", 0) / 1e9,
+        "backward": logged.get("avg_backward_compute_time", 0) / 1e9,
+        "communication": logged.get("avg_backward_comm_time", 0) / 1e9,
+        "overlap": logged.get("avg_backward_compute_comm_overlap_time", 0) / 1e9,
+        "buckets": logged.get("rebuilt_bucket_sizes") or logged.get("bucket_sizes", ""),
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "batch_norms": len(norms),
+    }
+
+
+def describe_optimizer(optimizer, ended):
+    """Its weights: how many, whether all are numbers, and a hash once training is over."""
+    weights = [p for group in optimizer.param_groups for p in group["params"]]
+    plain = all(type(p).__name__ == "Parameter" for p in weights)
+    plain = plain and "ZeroRedundancy" not in type(optimizer).__name__
+    note = {"shapes": [list(p.shape) for p in weights][:200], "plain": plain, "hash": None}
+    small = sum(p.numel() * p.element_size() for p in weights) <= MAX_HASHED
+    if ended and plain and small and all(p.device.type == "cpu" for p in weights):
+        values = [p.detach().contiguous().float().numpy() for p in weights]
+        note["finite"] = all(math.isfinite(float(value.sum())) for value in values)
+        note["hash"] = zlib.crc32(b"".join(value.tobytes() for value in values))
+    return note
+
+
+def describe_loader(loader, data):
+    """Its batches, and how it deals examples out to ranks."""
+    sampler = loader.sampler
+    batches = len(loader) if hasattr(loader.dataset, "__len__") else None
+    return {
+        "batch_size": loader.batch_size,
+        "batches": batches,
+        "workers": loader.num_workers,
+        "sampler": type(sampler).__name__,
+        "epoch": getattr(sampler, "epoch", None),
+        "shuffle": getattr(sampler, "shuffle", None),
+        "distributed": type_is(sampler, data.DistributedSampler),
+    }
