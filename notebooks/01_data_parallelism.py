@@ -646,8 +646,8 @@ pd.DataFrame(more_ranks).rename_axis("ranks (computed)")
 tokens_per_second = 1e12 / (82_432 * 3600)  # of a GPU; its own exchange is in it, too
 cases = {  # gradient bytes, links, bytes/s of a link, seconds of computing
     "ResNet-50, 16 V100, 10 Gbit/s": (4 * 25.6e6, 16, 10e9 / 8, 64 / 380),
-    "6.7 B, 128 A100, EFA": (2 * 6.7e9, 16, 400e9 / 8, 4e6 / 128 / tokens_per_second),
-    "6.7 B, 1,024 A100, EFA": (2 * 6.7e9, 128, 400e9 / 8, 4e6 / 1024 / tokens_per_second),
+    "6.7 billion, 128 A100, EFA": (2 * 6.7e9, 16, 400e9 / 8, 4e6 / 128 / tokens_per_second),
+    "6.7 billion, 1,024 A100, EFA": (2 * 6.7e9, 128, 400e9 / 8, 4e6 / 1024 / tokens_per_second),
 }
 practice = pd.DataFrame(cases, ["bytes", "links", "bytes/s", "compute, s"]).T
 n = practice["links"]
@@ -657,11 +657,11 @@ practice["share of the ceiling"] = practice["r"].map(share_range)
 practice[["compute, s", "exchange, s", "r", "share of the ceiling"]].round(3)
 
 # %% jupyter={"source_hidden": true} tags=["figure", "readme"]
-dots = [*first_dots, dot("2 ranks, small, weak", weak)]
+dots = [*first_dots, dot("2 ranks, small, weak scaling", weak)]
 for name, case in practice.iterrows():
     dots.append([case["r"], share_at(case["r"]), *[np.nan] * 4, name, "computed"])
-resnet, few, many = (f"{100 * share_at(r):.0f} %" for r in practice["r"])
-title = f"Nothing hidden: ResNet-50 {resnet}, 6.7 B {few} (128 GPUs) and {many} (1,024), computed"
+resnet, _, many = (f"{100 * share_at(r):.0f} %" for r in practice["r"])
+title = f"Nothing hidden: ResNet-50 {resnet} on 16 GPUs, 6.7 billion weights {many} on 1,024"
 draw_map(dots, title)
 
 # %% jupyter={"source_hidden": true} tags=["results"]

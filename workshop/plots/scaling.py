@@ -84,7 +84,7 @@ def scaling_map(dots: pd.DataFrame, title: str, noise: tuple[float, float] | Non
             axes.fill_between(r, curve * min(noise), curve * max(noise), label=label, **band)
         axes.plot(r, curve, color="black", label="nothing hidden: 1 / (1 + r)")
         hidden = 1 / (1 + np.maximum(0, r - BACKWARD))
-        axes.plot(r, hidden, "--", color="grey", label="hidden behind backward, as far as it goes")
+        axes.plot(r, hidden, "--", color="grey", label="overlapped with backward, at best")
         for index, (_, dot) in enumerate(dots.iterrows()):
             colour = COLOURS[index % len(COLOURS)]
             faces = {"measured": colour, "recorded": f"{colour}55", "computed": "white"}

@@ -62,8 +62,8 @@ def test_trainings_of_practice_are_placed_by_their_inputs(lesson):
     """Worked out by hand: 2 * 15/16 * 102.4 MB over 1.25 GB/s against 64 / 380 s, and so on."""
     expected = {
         "ResNet-50, 16 V100, 10 Gbit/s": 0.912,
-        "6.7 B, 128 A100, EFA": 0.0542,
-        "6.7 B, 1,024 A100, EFA": 0.459,
+        "6.7 billion, 128 A100, EFA": 0.0542,
+        "6.7 billion, 1,024 A100, EFA": 0.459,
     }
     assert lesson.results["practice"] == pytest.approx(expected, rel=0.01)
     assert lesson.results["alpha"] >= 0 and lesson.results["beta"] > 0
