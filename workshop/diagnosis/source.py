@@ -28,15 +28,25 @@ def loops_around(stack: Sequence[Place]) -> set[tuple[str, int]] | None:
     return loops if places else None
 
 
-def branch_on_rank(stack: Sequence[Place]) -> Place | None:
-    """The `if` without `else` around a call that asks for the rank, the innermost one."""
+def branch_on_rank(stack: Sequence[Place], other: Sequence[Place] = ()) -> Place | None:
+    """The innermost `if` that asks for the rank around a call: without `else`, or with the other
+    rank in its other branch.
+    """
+    lines = {(file, line) for file, line, _ in other}
     for file, line, function in filter(is_script, stack):
         for node in reversed(_nodes(file, ast.If)):
-            first, last = node.body[0].lineno, node.body[-1].end_lineno or 0
-            inside = first <= line <= last and not node.orelse
+            here, there = (node.body, node.orelse)
+            if _is_in(line, there):
+                here, there = there, here
+            apart = any(name == file and _is_in(number, there) for name, number in lines)
+            inside = _is_in(line, here) and (apart or not node.orelse)
             if inside and re.search(RANK, ast.unparse(node.test)):
                 return file, node.lineno, function
     return None
+
+
+def _is_in(line: int, body: Sequence[ast.stmt]) -> bool:
+    return bool(body) and body[0].lineno <= line <= (body[-1].end_lineno or 0)
 
 
 @lru_cache(maxsize=32)

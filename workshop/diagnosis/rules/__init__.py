@@ -5,7 +5,7 @@ An error whose words name its reason is a row of errors.toml.
 """
 
 from workshop.diagnosis.evidence import Evidence
-from workshop.diagnosis.rules import collectives, errors, silent, slow
+from workshop.diagnosis.rules import collectives, errors, messages, silent, slow
 from workshop.diagnosis.rules.rule import Finding, Rule
 
 RULES: tuple[Rule, ...] = (
@@ -23,6 +23,7 @@ RULES: tuple[Rule, ...] = (
     collectives.never_met,
     collectives.group_not_made,
     collectives.all_in_one_call,
+    messages.unrecorded_wait,
     errors.gave_up,
     # No error, and wrong
     silent.not_a_number,

@@ -19,6 +19,10 @@ UNEVEN = (
 )
 BRANCH = "Call the same collectives on all ranks, outside of `if rank == 0`."
 ORDER = "Sort what you loop over, by name for example, so that all ranks call in one order."
+ELSEWHERE = (
+    "Read the code at both lines: what does each wait for? Give init_process_group a timeout, and "
+    "the job a max_run."
+)
 SIZES = (
     "Bring equally many numbers of one type: pad them, or exchange the sizes first "
     "(all_gather_object); convert to one dtype."
@@ -77,7 +81,10 @@ def _branch(mismatch: Mismatch) -> str:
 
 def branch_of(*stacks: Sequence[Place]) -> str:
     """A sentence with the `if` about the rank that is around a call of some of them; or ""."""
-    branches = [branch_on_rank(stack) for stack in stacks]
+    branches = [
+        branch_on_rank(stack, [place for other in stacks if other is not stack for place in other])
+        for stack in stacks
+    ]
     place = next(filter(None, branches), None)
     return f"only some ranks call it: see the `if` at {show_place(place)}" if place else ""
 
@@ -108,7 +115,7 @@ def somebody_missing(evidence: Evidence) -> Cases:
             reason = f"{at}{'it has ended' if gone else was}"
         else:
             reason = f"{at}it is at {show_place(rank.place)}"
-        if branch := branch_of(hang.collective.stack):
+        if branch := branch_of(hang.collective.stack, *([rank.stack] if rank.alive else [])):
             yield Finding("different collectives", where, f"{reason}, and {branch}", BRANCH)
         elif _is_making_a_group(rank):
             yield Finding(
@@ -148,8 +155,7 @@ def somebody_missing(evidence: Evidence) -> Cases:
                 "rank somewhere else",
                 where,
                 reason,
-                "Read the code at both lines: what does each wait for? Give init_process_group a "
-                "timeout, and the job a max_run.",
+                ELSEWHERE,
             )
         return
 

@@ -68,6 +68,7 @@ class Recorder:
         self.main = threading.main_thread().ident
         self.places = {}  # (activity, file, line, function) -> its number
         self.samples = collections.deque(maxlen=MAX_SAMPLES)  # (Unix seconds, number of the place)
+        self.stack, self.since = [], time.time()  # of the main thread; since when it has not moved
         self.objects = {}  # of the last look
         self.joined_as = None  # (rank, world_size), also when it has left the others
         self.end = {}
@@ -113,12 +114,14 @@ class Recorder:
         return self.joined_as or position()
 
     def sample(self):
-        """Count where the main thread is, once it has joined the other ranks."""
+        """Note where the main thread is, and count it once it has joined the other ranks."""
+        frames = self.frames()
+        if frames != self.stack:
+            self.stack, self.since = frames, time.time()
         dist = sys.modules.get("torch.distributed")
         if hasattr(dist, "is_initialized") and not dist.is_initialized():
             return
         self.position()
-        frames = self.frames()
         paths = " ".join(path for path, _, _ in frames)
         activity = next((name for part, name in ACTIVITIES.items() if part in paths), "compute")
         place = next((place for place in frames if not is_library(place[0])), ("", 0, ""))
@@ -167,6 +170,7 @@ class Recorder:
             "began": self.began,
             "time": time.time(),
             "stack": self.frames(),
+            "since": self.since,
             "places": list(self.places),
             "samples": list(self.samples),
             "cpu_seconds": usage.ru_utime + usage.ru_stime,

@@ -1,0 +1,91 @@
+"""Ranks that wait for what nobody records: sends and receives, and Horovod's calls.
+
+Their stacks show it: they stay at one line, in a call of a library that sends.
+"""
+
+from __future__ import annotations
+
+import linecache
+
+from workshop.diagnosis.evidence import Evidence, Place, Rank, is_script, show_place
+from workshop.diagnosis.rules.collectives import (
+    BRANCH,
+    ELSEWHERE,
+    ORDER,
+    PATIENCE_SECONDS,
+    branch_of,
+)
+from workshop.diagnosis.rules.rule import Cases, Finding, rule
+
+SENDS, RECEIVES = {"send", "isend"}, {"recv", "irecv"}
+LIBRARIES = ("/torch/distributed/", "/horovod/")
+PAIRS = (
+    "Let one of two ranks send first and the other receive first (even and odd ranks), or use "
+    "batch_isend_irecv. For each recv look for the send with its dst and tag."
+)
+
+
+@rule()
+def unrecorded_wait(evidence: Evidence) -> Cases:
+    """All ranks that run stay in sends, receives or Horovod's calls, or wait there for another."""
+    waits = {rank.number: call for rank in evidence.ranks if (call := waited_in(rank))}
+    there = [rank for rank in evidence.ranks if rank.number in waits]
+    if not there or not evidence.running:
+        return
+    seconds = min(rank.note["time"] - rank.note["since"] for rank in there)
+    if seconds < PATIENCE_SECONDS:
+        return
+    where = "; ".join(
+        f"rank {rank.number} waits in {waits[rank.number]} at {show_place(rank.place)}"
+        for rank in there[:4]
+    )
+    others = [rank for rank in evidence.ranks if rank.number not in waits]
+    if others:
+        other = others[0]
+        ended = other.end.get("how") == "exit"
+        is_at = "has ended" if ended else f"is at {show_place(other.place)}"
+        reason = f"for {seconds:.0f} s, and rank {other.number} {is_at}"
+        if branch := branch_of(*(rank.stack for rank in [*there, other])):
+            yield Finding("different collectives", where, f"{reason}: {branch}", BRANCH)
+        else:
+            cause = "rank ended early" if ended else "rank somewhere else"
+            remedy = PAIRS if set(waits.values()) & (SENDS | RECEIVES) else ELSEWHERE
+            yield Finding(cause, where, reason, remedy)
+        return
+    calls, places = set(waits.values()), {rank.place for rank in there}
+    if calls <= RECEIVES:
+        reason = "all wait to receive, and nobody sends"
+    elif calls <= SENDS:
+        reason = "all send first: a send of much data returns once its receiver is there"
+    elif calls & (SENDS | RECEIVES):
+        reason = "each waits for a message that the other does not send or take just then"
+    elif len(places) > 1:
+        reason = "they wait in different calls"
+        branch = branch_of(*(rank.stack for rank in there))
+        if branch:
+            yield Finding("different collectives", where, branch, BRANCH)
+        else:
+            yield Finding("order of collectives", where, reason, ORDER)
+        return
+    else:
+        return  # all in one call: it may just be long
+    yield Finding("sends and receives do not match", where, reason, PAIRS)
+
+
+def waited_in(rank: Rank) -> str:
+    """The call in which a rank that runs waits for others, such as recv; "" if it isn't recorded
+    that it does, or if it waits in a collective that is recorded."""
+    if not rank.alive or rank.end or rank.pending or "since" not in rank.note:
+        return ""
+    inner: list[Place] = []
+    for place in rank.stack:
+        if is_script(place):
+            break
+        inner.append(place)
+    library = [place for place in inner if any(part in place[0] for part in LIBRARIES)]
+    # Outermost first: what the script called. torch wraps its functions, to log them.
+    names = [name for file, _, name in reversed(library) if "c10d_logger" not in file]
+    if names:
+        return names[0]
+    line = linecache.getline(*rank.place[:2])
+    return "wait" if not inner and ".wait(" in line else ""
