@@ -203,7 +203,7 @@ workshop.save_results(
 # behind for backward. They grow with the batch.
 #
 # If activations are what does not fit, none of the five ways helps much: take a smaller batch for
-# each rank (and accumulate gradients over several), or **activation checkpointing**: keep only what
+# each rank, or **activation checkpointing**: keep only what
 # enters each block, and compute the rest a second time during backward. By count that is a third
 # more computing, since forward is about a third of a step.
 #
@@ -326,9 +326,8 @@ workshop.save_results(hashes=two["weights_sha256"].to_dict())
 # so that a tiny gradient's rounding can become a visible part of the learning rate, 0.001: which
 # may well be the difference in the first result.
 #
-# Where AdamW's 8 bytes for each parameter (12 in mixed precision) are too much, take ZeRO-1:
-# DeepSpeed's `stage: 1`. (PyTorch's `ZeroRedundancyOptimizer` broadcasts the weights after DDP's
-# whole all-reduce: it sends more.)
+# In DeepSpeed ZeRO-1 is `stage: 1`. (PyTorch's `ZeroRedundancyOptimizer` broadcasts the weights
+# after DDP's whole all-reduce: it sends more.)
 #
 # ## ZeRO-2 and ZeRO-3: gradients and weights
 #
@@ -527,8 +526,7 @@ print(
 # %% [markdown]
 # Over slow links computing is too short to hide the bytes, so ways that send more take longer. The
 # line leaves out latency, adding what arrives, gloo's copies, and what HSDP sends inside the
-# instance. All that takes longest on a busy machine; which of it lifts a step above the line we
-# have not measured.
+# instance; which of it lifts a step above the line we have not measured.
 #
 # On a GPU `fully_shard` gathers the next block while this one computes (gathers run on a stream of
 # their own), so over fast links the 1.5 times can cost little time. We have not measured that: this
@@ -617,8 +615,8 @@ workshop.save_results(saved=saved_hash, loaded=loaded_hash, files=files)
 # %% [markdown]
 # So a job may go on with another number of ranks than it began with. (Half the ranks make half the
 # global batch: give each twice as many sequences, or divide AdamW's rate by √2, as in lesson 01.)
-# Here all ranks see one folder. On two instances take one that both see, a shared file system or
-# S3: on its own disk each would hold half of the files.
+# On two instances take a folder that both see, a shared file system or S3: on its own disk each
+# would hold half of the files.
 #
 # For inference gather once, with `StateDictOptions(full_state_dict=True, cpu_offload=True)`, as
 # `scripts/train/train_torch_fsdp.py` does: rank 0 alone gets the whole model, in CPU memory.
@@ -676,11 +674,10 @@ workshop.save_results(held_off=off_by.max())
 # | ZeRO-3 | all three, divided among all ranks | 3 |
 #
 # First make activations fit: checkpointing, or fewer sequences a rank. Then take the first row that
-# leaves room for them, and whose bytes your link can carry. (ZeRO-2 holds less than ZeRO-1. What
-# speaks for ZeRO-1: the model's code stays as it is, and with gradient accumulation, several small
-# batches in a step, gradients add up on each rank before they are sent once. HSDP's price:
-# computing may wait for gathers inside, and a rank holds as many times ZeRO-3's bytes as there are
-# instances.)
+# leaves room for them, and whose bytes your link can carry. (ZeRO-1 leaves the model's code as it
+# is, and with gradient accumulation, several small batches in a step, gradients add up on each rank
+# before they are sent once. HSDP's price: computing may wait for gathers inside, and a rank holds
+# as many times ZeRO-3's bytes as there are instances.)
 #
 # For example 7 billion parameters in float32, on two instances with eight GPUs of 80 GB each.
 # Within a step ZeRO-2's number is an upper bound (not all gradients are there at its peak); ZeRO-3
