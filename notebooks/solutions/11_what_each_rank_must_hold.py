@@ -52,11 +52,13 @@ def held_gb(billions, way, instances):
 workshop.check("11.1", held_gb)
 
 # %% [markdown]
-# ## Exercise 11.2 · A layer that no rank holds (15 minutes, hard)
+# ## Exercise 11.2 · A layer that no rank holds (20 minutes, hard)
 #
 # ZeRO-3 of one linear layer. Each rank holds some rows of its weight, `shard`: rank 0 the first
 # ones, rank 1 the next ones, and so on. Every rank has a batch `x` of its own. Return
-# `x @ weight.T`, such that after `.backward()`
+# `x @ weight.T`, by a `torch.autograd.Function`
+# ([how to write one](https://docs.pytorch.org/docs/stable/notes/extending.html)), such that after
+# `.backward()`
 #
 # - `x.grad` is what it would be with an ordinary layer;
 # - `shard.grad` is this rank's part of the gradient, **averaged over all ranks**;
@@ -64,9 +66,9 @@ workshop.check("11.1", held_gb)
 #
 # <details><summary>Hint</summary>
 #
-# What autograd keeps is what you give to `ctx.save_for_backward`. So write a
-# `torch.autograd.Function` with `forward(ctx, x, shard)` and `backward(ctx, grad)`, which returns a
-# gradient for each of the two inputs, and `return Layer.apply(x, shard)`. For an ordinary layer the
+# What autograd keeps is what you give to `ctx.save_for_backward`. Write `class Layer` with
+# `forward(ctx, x, shard)` and `backward(ctx, grad)`, which returns a gradient for each of the two
+# inputs, and `return Layer.apply(x, shard)`. For an ordinary layer the
 # gradients are `grad @ weight` and `grad.T @ x`. You need `dist.all_gather_into_tensor(whole,
 # part)` and `dist.reduce_scatter_tensor(part, whole)`, which adds.
 #
@@ -108,7 +110,7 @@ def divided_linear(x, shard):
 workshop.check("11.2", divided_linear)
 
 # %% [markdown]
-# ## Exercise 11.3 · Which way? (10 minutes, medium)
+# ## Exercise 11.3 · Which way? (12 minutes, medium)
 #
 # Mixed precision as in 11.1, GPUs of 80 GB, 8 on each instance. Activations take 10 GB of each GPU.
 # The links between instances are the other limit: while a step computes, `budget` GB can cross the

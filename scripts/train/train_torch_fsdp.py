@@ -181,12 +181,13 @@ def main():
         accuracy = evaluate(model, device, *test)
         report("epoch", epoch=epoch + 1, step=step, test_accuracy=accuracy, **record)
 
-    # Whole weights, put together from the shards of all ranks: so all ranks must ask.
-    options = sharded.StateDictOptions(full_state_dict=True)
+    # Whole weights, put together from the shards of all ranks: so all ranks must ask. Rank 0 alone
+    # gets them, in CPU memory: without cpu_offload every rank, every GPU, would hold all of them.
+    options = sharded.StateDictOptions(full_state_dict=True, cpu_offload=True)
     state = sharded.get_model_state_dict(model, options=options)
-    weights = b"".join(torch.as_tensor(value).cpu().numpy().tobytes() for value in state.values())
-    emit("weights", rank=rank, weights_sha256=hashlib.sha256(weights).hexdigest())
-    if rank == 0:  # inference.py reads it
+    if rank == 0:  # inference.py reads what it saves
+        weights = b"".join(value.numpy().tobytes() for value in state.values())
+        emit("weights", rank=rank, weights_sha256=hashlib.sha256(weights).hexdigest())
         os.makedirs(args.save_to, exist_ok=True)
         torch.save(about | {"state_dict": state}, f"{args.save_to}/model.pt")
     dist.destroy_process_group()

@@ -47,3 +47,9 @@ def test_two_ranks_load_what_four_have_saved(lesson):
 
 def test_checkpointing_holds_less_at_the_peak(lesson):
     assert lesson.results["saved_by_checkpointing"] > 1.5
+
+
+def test_each_block_is_gathered_twice_with_zero_3(lesson):
+    """Two blocks and the rest; ZeRO-2 keeps them until backward has used them."""
+    assert lesson.results["gathers"] == {"ZeRO-2": 3, "ZeRO-3": 6}
+    assert lesson.results["scatters"] == {"ZeRO-2": 3, "ZeRO-3": 3}
