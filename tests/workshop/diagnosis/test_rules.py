@@ -355,3 +355,47 @@ def test_where_no_call_is_recorded_a_hang_would_not_show():
     answer = Answer(evidence, find(evidence))
     assert not answer.known and "a hang would not show" in str(answer)
     assert Answer(ranks_with([call(1)], [call(1)]), []).known
+
+
+RECV = ("/v/site-packages/torch/distributed/distributed_c10d.py", 9, "recv")
+WRAPPER = ("/v/site-packages/torch/distributed/c10d_logger.py", 9, "wrapper")
+HOROVOD = ("/v/site-packages/horovod/torch/mpi_ops.py", 9, "synchronize")
+
+
+def stays(*stacks: list, since: float = 180.0, **note) -> Evidence:
+    """Ranks that run and have been at these lines since then; it is 200 now."""
+    evidence = ranks_with(*[[] for _ in stacks], since=since, **note)
+    evidence.running = True
+    for rank, stack in zip(evidence.ranks, stacks, strict=True):
+        rank.alive = True
+        rank.note["stack"] = [list(place) for place in stack]
+    return evidence
+
+
+@pytest.mark.parametrize(
+    ("stacks", "cause", "reason"),
+    [
+        ([[RECV, WRAPPER], [RECV, WRAPPER]], "sends and receives do not match", "nobody sends"),
+        ([[RECV, WRAPPER], []], "rank somewhere else", "rank 1 is at train.py:7"),
+        ([[HOROVOD], []], "rank somewhere else", "rank 1 is at train.py:7"),
+        ([[HOROVOD], [HOROVOD]], "", ""),  # all in one call, which may be long
+        ([[], []], "", ""),
+    ],
+)
+def test_ranks_that_stay_in_a_call_that_nobody_records(stacks, cause, reason):
+    script = ("/a/train.py", 7, "train")
+    evidence = stays(*[[*stack, script] for stack in stacks])
+    assert cause_of(evidence) == cause
+    assert not cause or reason in str(Answer(evidence, find(evidence)))
+    assert cause_of(stays(*[[*stack, script] for stack in stacks], since=195.0)) == ""
+
+
+def test_horovods_calls_in_both_branches_of_an_if_about_the_rank(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text("if hvd.rank() == 0:\n    reduce()\nelse:\n    save()\n")
+    places = [(str(script), line, "<module>") for line in (2, 4)]
+    evidence = stays([HOROVOD, places[0]], [places[1]])
+    assert cause_of(evidence) == "different collectives"
+    assert "train.py:1" in find(evidence)[0].reason
+    evidence = stays([HOROVOD, places[0]], [HOROVOD, ("/a/train.py", 7, "train")])
+    assert cause_of(evidence) == "order of collectives"
