@@ -55,49 +55,64 @@ def _check_accumulated(result: dict, at: str) -> None:
         )
 
 
-LINKS = {  # Mbit/s, seconds of alone's step, (bytes per step, steps to the goal) by way
-    "a slow link": (20, 0.004, {"DDP": (472_000, 105), "top-k": (11_000, 150)}, 160, "alone"),
+LINKS = {  # Mbit/s; of each way bytes per step, seconds of a step on a fast link, steps to the goal
+    "a slow link": (
+        20,
+        {
+            "DDP": (472_000, 0.0056, 105),
+            "top-k": (11_000, 0.0065, 150),
+            "alone": (0, 0.0032, 160),
+        },
+    ),
     "a larger model": (
         200,
-        0.15,
-        {"DDP": (5e6, 100), "local SGD": (312_500, 110)},
-        160,
-        "local SGD",
+        {"DDP": (5e6, 0.15, 100), "local SGD": (312_500, 0.15, 110), "alone": (0, 0.15, 160)},
     ),
-    "a slow and long step": (20, 0.2, {"DDP": (5e6, 100), "top-k": (1e5, 120)}, 190, "top-k"),
-    "a fast link": (10_000, 0.05, {"DDP": (5e6, 100), "DiLoCo": (1e5, 150)}, 160, "DDP"),
+    "a slow and long step": (
+        20,
+        {"DDP": (5e6, 0.21, 100), "top-k": (1e5, 0.23, 120), "alone": (0, 0.2, 190)},
+    ),
+    "compression that costs more than it saves": (
+        1000,
+        {"DDP": (5e6, 0.05, 100), "PowerSGD": (4e5, 0.11, 100), "alone": (0, 0.05, 190)},
+    ),
 }
 
 
 @exercise("12.2")
 def plan(answer) -> str:
-    """Ask for r, its ceiling and the fastest way on four links; name the usual mistakes."""
-    for at, (mbit, alone, ways, alone_steps, best) in LINKS.items():
-        returned = answer(mbit, alone, {**ways, "alone": (0, alone_steps)})
-        if not (isinstance(returned, tuple | list) and len(returned) == 3):
-            raise Wrong(f"{returned!r} are not three values. Return (r, ceiling, best).")
-        _check_plan(*returned, 8 * ways["DDP"][0] / (mbit * 1e6) / alone, best, at)
-    return "r, its ceiling and the fastest way, on four links; once it was one rank alone."
+    """Ask for r and the fastest way on four links; name the usual mistakes."""
+    for at, (mbit, ways) in LINKS.items():
+        returned = answer(mbit, dict(ways))
+        if not (isinstance(returned, tuple | list) and len(returned) == 2):
+            raise Wrong(f"{returned!r} are not two values. Return (r, best).")
+        _check_plan(*returned, mbit, ways, at)
+    return "r and the fastest way, on four links; once it was one rank alone."
 
 
-def _check_plan(r: float, ceiling: float, best: str, right: float, fastest: str, at: str) -> None:
-    if math.isclose(r, right / 8, rel_tol=0.1):
-        raise Wrong(
-            f"{at}: r is 8 times too small: the link is given in bits, the gradients in bytes."
-        )
+def _check_plan(r: float, best: str, mbit: float, ways: dict, at: str) -> None:
+    sent, fast, _ = ways["DDP"]
+    alone, exchange = ways["alone"][1], 8 * sent / (mbit * 1e6)
+    right = (fast + exchange) / alone - 1
+    if math.isclose(r, (fast + exchange / 8) / alone - 1, rel_tol=0.01):
+        raise Wrong(f"{at}: r is too small: the link is given in bits, what is sent in bytes.")
     if math.isclose(r, 1 / right, rel_tol=0.01):
         raise Wrong(f"{at}: r is upside down: exchange / compute.")
-    if not math.isclose(r, right, rel_tol=0.01):
-        raise Wrong(f"{at}: r is {right:.3g}, not {r:.3g}: DDP's 8 * bytes / (mbit * 1e6) / alone.")
-    if not math.isclose(ceiling, 1 + right, rel_tol=0.01):
+    if math.isclose(r, 1 + right, rel_tol=0.001):
+        raise Wrong(f"{at}: that is DDP's step over alone's, 1 + r. r counts only what is longer.")
+    if not math.isclose(r, right, rel_tol=0.001):
         raise Wrong(
-            f"{at}: the ceiling is {1 + right:.3g}: a step without its exchange is 1 + r times as "
-            "fast."
+            f"{at}: r is {right:.4g}, not {r:.4g}: (DDP's step - alone's) / alone's, where DDP's "
+            "step is its own on the fast link, plus 8 * bytes / (mbit * 1e6)."
         )
+    seconds = {
+        way: steps * (fast + 8 * sent / (mbit * 1e6)) for way, (sent, fast, steps) in ways.items()
+    }
+    fastest = min(seconds, key=lambda way: seconds[way])
     if best != fastest:
         raise Wrong(
-            f"{at}: {fastest} gets to the goal first, not {best}. Compare steps x (alone + "
-            "exchange) of all ways; one rank alone is one of them."
+            f"{at}: {fastest} gets to the goal first, not {best}. Compare steps x (its own step on "
+            "the fast link + exchange) of all ways; one rank alone is one of them."
         )
 
 

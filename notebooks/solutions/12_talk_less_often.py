@@ -59,30 +59,31 @@ def accumulate(parallel, optimizer, batches):
 workshop.check("12.1", accumulate)
 
 # %% [markdown]
-# ## Exercise 12.2 · Will it pay? (8 minutes, medium)
+# ## Exercise 12.2 · Will it pay? (10 minutes, medium)
 #
-# Decide before you start a job. You know the link (`mbit`, in Mbit/s), `alone`, the seconds of a
-# step that sends nothing, and `ways`: of each its bytes per step and its steps to the goal, such as
-# `{"DDP": (472_000, 105), "top-k": (11_000, 150), "alone": (0, 160)}`. Nothing overlaps, and
-# every way computes as long as *alone*. Return DDP's r, the ceiling that follows from it, and the
-# name of the way that gets to the goal first.
+# You have timed a step on a fast link, where bytes hardly count, and want to know what happens on a
+# slower one of `mbit` Mbit/s, before you start a job there. `ways` has for each way its bytes per
+# step, its seconds of a step on the fast link, and its steps to the goal:
+# `{"DDP": (472_000, 0.0056, 105), "top-k": (11_000, 0.0065, 150), "alone": (0, 0.0032, 160)}`.
+# Nothing overlaps. Predict each step on the slower link. Return DDP's r there, and the name of the
+# way that gets to the goal first.
 #
 # <details><summary>Hint</summary>
 #
-# A byte has 8 bits, a megabit is a million. Fewer bytes make a step shorter, but the goal may take
-# more steps.
+# A byte has 8 bits, a megabit is a million. r is what DDP's step takes longer than *alone*'s,
+# divided by *alone*'s. Each way has a step of its own: compressing takes time, too.
 #
 # </details>
 
 
 # %% tags=["answer"]
-def plan(mbit, alone, ways):
-    """(r of DDP, the ceiling of what sending less can win, the fastest way to the goal)."""
+def plan(mbit, ways):
+    """(r of DDP, the fastest way to the goal) on a link of so many Mbit/s."""
     # BEGIN SOLUTION
-    exchange = {way: 8 * sent / (mbit * 1e6) for way, (sent, _) in ways.items()}
-    seconds = {way: steps * (alone + exchange[way]) for way, (_, steps) in ways.items()}
-    r = exchange["DDP"] / alone
-    return r, 1 + r, min(seconds, key=seconds.get)
+    step = {way: fast + 8 * sent / (mbit * 1e6) for way, (sent, fast, _) in ways.items()}
+    seconds = {way: steps * step[way] for way, (_, _, steps) in ways.items()}
+    r = (step["DDP"] - step["alone"]) / step["alone"]
+    return r, min(seconds, key=seconds.get)
     # END SOLUTION
 
 

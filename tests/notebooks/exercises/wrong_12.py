@@ -42,16 +42,35 @@ WRONG = {
         (ONLY_BACKWARD_INSIDE, "forward and backward, inside"),
     ],
     "12.2": [
-        ({"8 * sent": "sent"}, "8 times too small"),
-        ({'exchange["DDP"] / alone': 'alone / exchange["DDP"]'}, "upside down"),
-        ({"return r, 1 + r,": "return r, r,"}, "a step without its exchange is 1"),
-        ({"min(seconds, key=seconds.get)": "min(exchange, key=exchange.get)"}, "gets to the goal"),
-        ({"steps * (alone": "(alone"}, "gets to the goal first, not alone"),
+        ({"8 * sent": "sent"}, "too small: the link is given in bits"),
+        (
+            {
+                '(step["DDP"] - step["alone"]) / step["alone"]': 'step["alone"] / step["DDP"]',
+            },
+            r"\(DDP's step - alone's\) / alone's",
+        ),
+        (
+            {'(step["DDP"] - step["alone"]) / step["alone"]': 'step["DDP"] / step["alone"]'},
+            r"1 \+ r. r counts only",
+        ),
+        (
+            {"return r,": "return 1 / r,"},
+            "upside down",
+        ),
+        (  # all compute as long as one rank alone
+            {"way: fast + 8": 'way: ways["alone"][1] + 8'},
+            "is its own on the fast link",
+        ),
+        ({"min(seconds, key=seconds.get)": "min(step, key=step.get)"}, "gets to the goal"),
         (
             {"min(seconds, key": 'min(set(seconds) - {"alone"}, key'},
             "one rank alone is one of them",
         ),
-        ({"return r, 1 + r, min(seconds, key=seconds.get)": "return r"}, "are not three values"),
+        (  # the right r, and compression for nothing
+            {"steps * step[way]": 'steps * (step[way] - ways[way][1] + ways["alone"][1])'},
+            "DDP gets to the goal first, not PowerSGD.*its own step",
+        ),
+        ({"return r, min(seconds, key=seconds.get)": "return r"}, "are not two values"),
     ],
     "12.3": [
         ({"left_out.abs()": "left_out"}, r"-5 is larger in size than 3: choose by abs\(\)"),

@@ -79,12 +79,13 @@ def _branch(mismatch: Mismatch) -> str:
     return branch_of(*(call.stack for _, call in (mismatch.first, mismatch.second)))
 
 
-def branch_of(*stacks: Sequence[Place]) -> str:
-    """A sentence with the `if` about the rank that is around a call of some of them; or ""."""
-    branches = [
-        branch_on_rank(stack, [place for other in stacks if other is not stack for place in other])
-        for stack in stacks
-    ]
+def branch_of(*stacks: Sequence[Place], others: Sequence[Place] = ()) -> str:
+    """A sentence with the `if` about the rank that is around a call of some of them; or "".
+
+    others: where a rank is that makes no such call.
+    """
+    around = [[*others, *(place for s in stacks if s is not own for place in s)] for own in stacks]
+    branches = [branch_on_rank(own, rest) for own, rest in zip(stacks, around, strict=True)]
     place = next(filter(None, branches), None)
     return f"only some ranks call it: see the `if` at {show_place(place)}" if place else ""
 
@@ -115,7 +116,7 @@ def somebody_missing(evidence: Evidence) -> Cases:
             reason = f"{at}{'it has ended' if gone else was}"
         else:
             reason = f"{at}it is at {show_place(rank.place)}"
-        if branch := branch_of(hang.collective.stack, *([rank.stack] if rank.alive else [])):
+        if branch := branch_of(hang.collective.stack, others=rank.stack if rank.alive else ()):
             yield Finding("different collectives", where, f"{reason}, and {branch}", BRANCH)
         elif _is_making_a_group(rank):
             yield Finding(

@@ -45,7 +45,7 @@ def unrecorded_wait(evidence: Evidence) -> Cases:
         ended = other.end.get("how") == "exit"
         is_at = "has ended" if ended else f"is at {show_place(other.place)}"
         reason = f"for {seconds:.0f} s, and rank {other.number} {is_at}"
-        if branch := branch_of(*(rank.stack for rank in [*there, other])):
+        if branch := branch_of(*(rank.stack for rank in there), others=other.stack):
             yield Finding("different collectives", where, f"{reason}: {branch}", BRANCH)
         else:
             cause = "rank ended early" if ended else "rank somewhere else"
