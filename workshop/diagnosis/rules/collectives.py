@@ -84,8 +84,10 @@ def branch_of(*stacks: Sequence[Place], others: Sequence[Place] = ()) -> str:
 
     others: where a rank is that makes no such call.
     """
-    around = [[*others, *(place for s in stacks if s is not own for place in s)] for own in stacks]
-    branches = [branch_on_rank(own, rest) for own, rest in zip(stacks, around, strict=True)]
+    branches = []
+    for stack in stacks:
+        rest = [place for other in stacks if other is not stack for place in other]
+        branches.append(branch_on_rank(stack, [*others, *rest]))
     place = next(filter(None, branches), None)
     return f"only some ranks call it: see the `if` at {show_place(place)}" if place else ""
 
