@@ -287,15 +287,23 @@ def causes(answer) -> str:
     given = answer(pd.DataFrame() if jobs is None else jobs.table.copy())
     if jobs is None:
         raise Wrong("No jobs have been started: run the cell with five_jobs.start(...) first.")
-    if not isinstance(given, dict) or set(given) != set(jobs.causes):
-        raise Wrong(f"Return a dictionary with an entry for each of {', '.join(jobs.causes)}.")
+    if not isinstance(given, dict):
+        raise Wrong(f"Return a dictionary: job -> (cause, rank), not {given!r}.")
+    if missing := sorted(set(jobs.causes) - set(given)):
+        raise Wrong(f"No entry for job {', '.join(missing)}. Each job needs a cause and a rank.")
     for name, right in jobs.causes.items():
         pair = tuple(given[name]) if isinstance(given[name], list) else given[name]
-        if not isinstance(pair, tuple) or len(pair) != 2 or pair[0] not in five_jobs.CAUSES:
+        if not isinstance(pair, tuple) or len(pair) != 2:
             raise Wrong(
                 f"Job {name}: give a cause and a rank, such as ('straggler', 0) or ('narrow "
-                f"link', None). Causes are: {', '.join(five_jobs.CAUSES)}."
+                f"link', None), not {pair!r}."
             )
+        if pair[0] not in five_jobs.CAUSES:
+            raise Wrong(
+                f"Job {name}: {pair[0]!r} is no cause. Causes are: {', '.join(five_jobs.CAUSES)}."
+            )
+        if isinstance(pair[1], str):
+            raise Wrong(f"Job {name}: the rank is a number, 0 or 1, or None; not {pair[1]!r}.")
         if pair != right:
             rows = jobs.table[jobs.table["job"] == name].set_index("rank")
             raise Wrong(f"Job {name}: {_misreading(rows, right, pair)}")

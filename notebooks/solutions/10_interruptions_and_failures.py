@@ -203,23 +203,37 @@ workshop.check("10.4", save)
 # %% [markdown]
 # ## Exercise 10.5 · Five jobs (20 minutes, hard)
 #
-# The next cell trains one model five times, in two ranks each, for about half a minute in all. Four
-# of the jobs are slow, each by another cause, and one is as fast as it can be. Your name decides
+# The next cell trains one model five times, in two ranks each, for about a minute in all. Four of
+# the jobs are slow, each for a different reason, and with one nothing is wrong. Your name decides
 # which is which, so a neighbour's answer doesn't help.
 #
+# | cause | what it is |
+# |---|---|
+# | `"straggler"` | one rank computes longer than the other, which waits for it in each collective |
+# | `"slow input"` | one rank waits for its next batch, and so comes late to the collective |
+# | `"tiny buckets"` | the gradients go in many small collectives, and each costs a latency |
+# | `"narrow link"` | few large collectives take long, because the link carries few bytes a second |
+# | `"oversubscribed cores"` | the ranks have more threads than the machine has cores |
+# | `"nothing is wrong"` | the step is mostly compute, on all ranks alike |
+#
+# At least one of the six has no job.
+#
 # <details><summary>Hint</summary>
-# Which part of a step is the largest? If a rank waits, the cause is at the other one: does that
-# have more to do, or do its data come late? If communication is large on both ranks, how many
-# collectives are there, and how large is each? How long a step is says little.
+# Compare the parts of a step with each other and between the two ranks. Jobs differ in batch and
+# buckets, so their computing differs, too: a long step alone is no fault; see examples per second.
+# If a rank waits, the cause is at the other one: does that compute longer, or do its data come
+# late? If communication is large on both ranks, how many collectives are there, and how large is
+# each?
 # </details>
 
 # %%
 jobs = five_jobs.start("your name")
 
 # %% [markdown]
-# **First the evidence.** In ms per step and rank: step = compute + data + wait + exposed
-# communication. `data` is the time in which the rank waits for its next batch, and `wait` that in
-# which it waits, in a collective, for the other rank. `collectives` are those of one step.
+# **First the evidence**, in ms per step, as medians over all steps: step = compute + data + wait +
+# communication. `data` is the time until the rank has its next batch, `wait` the time in a
+# collective until the other rank arrives, and `communication` what is left of the collective: the
+# exposed communication. `collectives` and `batch` are a rank's in one step.
 
 # %%
 jobs.table.set_index(["job", "rank"]).round(1)
@@ -230,18 +244,17 @@ parts.index = [f"{job}, rank {rank}" for job, rank in jobs.table[["job", "rank"]
 plots.stacked_bars(parts, "Five jobs: what a step consists of")
 
 # %% [markdown]
-# A trace shows when the ranks of a job called their collectives, over four steps. Look at the
-# others, too:
+# A trace shows when the ranks of a job called their collectives in the last four steps, which may
+# differ from the medians above. Look at the others, too:
 
 # %%
 jobs.trace("A")
 
 # %% [markdown]
 # **Then your diagnosis.** Return for each job its cause and the rank that has it; `None` if the
-# ranks are alike: `{"A": ("straggler", 0), "B": ("narrow link", None), ...}`. The causes are
-# `"straggler"`, `"slow input"`, `"tiny buckets"`, `"narrow link"`, `"nothing is wrong"`, and
-# `"oversubscribed cores"`, which no job may have. You may type the five lines, or write rules that
-# find them in the table `evidence`.
+# ranks are alike: `{"A": ("straggler", 0), "B": ("narrow link", None), ...}`. You may type the five
+# lines, or write rules that read them off the table `evidence`. The check names the first job that
+# is wrong.
 
 
 # %% tags=["answer"]
@@ -274,5 +287,5 @@ workshop.check("10.5", causes)
 # Now ask the tool. Does it say what you said?
 
 # %%
-for name in jobs.causes:
+for name in jobs.of_name:
     print(f"Job {name}: {str(workshop.why(jobs[name])).partition('Evidence:')[0]}")

@@ -128,7 +128,13 @@ def main() -> None:
     steps = int(args.seconds / (plain.item() + lost * slow))
     steps = min(max(steps, MIN_STEPS), MAX_STEPS)
     seconds = train(model, steps, lost if rank == settings.late_rank else 0.0)
-    emit(event="end", rank=rank, steps=steps, examples_per_second=settings.batch / seconds)
+    emit(
+        event="end",
+        rank=rank,
+        steps=steps,
+        batch=settings.batch,
+        examples_per_second=settings.batch / seconds,
+    )
     cleanup()
 
 

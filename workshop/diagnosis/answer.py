@@ -16,7 +16,7 @@ LAST_LINES = 6
 
 @dataclass(frozen=True)
 class Answer:
-    """findings: the likeliest cause first; none: nothing known speaks against the job."""
+    """findings: the likeliest cause first; none: the job shows no fault that is known."""
 
     evidence: Evidence = field(repr=False)
     findings: list[Finding]
@@ -50,7 +50,7 @@ class Answer:
     def _nothing_found(self) -> list[str]:
         """The three lines of a job against which nothing speaks."""
         state = "runs" if self.evidence.running else "has ended"
-        verdict = "nothing speaks against it" if self.known else "what it calls is not recorded"
+        verdict = "it shows no fault" if self.known else "what it calls is not recorded"
         first = f"{self.evidence.name} {state}; {verdict}."
         everybody = self.evidence.everybody
         if not everybody:

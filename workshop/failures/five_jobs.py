@@ -2,7 +2,7 @@
 
     from workshop.failures import five_jobs
 
-    jobs = five_jobs.start("your name")     # about half a minute
+    jobs = five_jobs.start("your name")     # about a minute
     jobs.table                              # what a step of each rank consists of
     jobs.trace("A")                         # when its ranks called a collective
     workshop.why(jobs["A"])
@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import random
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
@@ -58,12 +58,12 @@ class Jobs:
     """table: a row for each job and rank; columns below. causes: job -> (cause, rank or None).
 
     ms per step: step = compute + data + wait + communication, the last exposed. Per step:
-    collectives, and KiB of each. Then threads of the rank, cores of the machine, and examples that
-    the rank trains per second.
+    collectives, KiB of each, and batch, examples of the rank. Then threads of the rank, cores of
+    the machine, and examples that the rank trains per second.
     """
 
     table: pd.DataFrame
-    causes: dict[str, tuple[str, int | None]]
+    causes: dict[str, tuple[str, int | None]] = field(repr=False)  # who prints jobs is no cheat
     of_name: dict[str, Job]
 
     def __getitem__(self, name: str) -> Job:
@@ -185,8 +185,8 @@ def _rows(letter: str, evidence: Evidence) -> list[dict]:
     """The job's rows of the table."""
     steps = step_times(evidence)
     assert steps is not None
-    rates = {
-        record["rank"]: record["examples_per_second"]
+    ends = {
+        record["rank"]: record
         for line in evidence.lines
         if (record := event(line.text)) and record["event"] == "end"
     }
@@ -205,8 +205,9 @@ def _rows(letter: str, evidence: Evidence) -> list[dict]:
             | {part: max(1000 * seconds, 0.0) for part, seconds in parts.items()}
             | {"collectives": steps.collectives}
             | {"KiB of each": steps.bytes / steps.collectives / 1024}
+            | {"batch": ends[times.rank]["batch"]}
             | {"threads": rank.note["threads"], "cores": rank.note["cores"]}
-            | {"examples/s": rates[times.rank]}
+            | {"examples/s": ends[times.rank]["examples_per_second"]}
         )
     return rows
 

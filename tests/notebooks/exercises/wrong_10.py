@@ -96,5 +96,14 @@ WRONG = {
         ({'("narrow link", None)': '("narrow link", 1)'}, "Job E: .* the rank is None"),
         ({'("narrow link", None)': '"narrow link"'}, "Job E: give a cause and a rank"),
         ({"    return answers": "    return list(answers)"}, "Return a dictionary"),
+        (
+            {"    return answers": "    return answers | {'A': ('narrow-link', None)}"},
+            "is no cause",
+        ),
+        (
+            {'shares["data"].idxmax()': 'str(shares["data"].idxmax())'},
+            "Job C: the rank is a number",
+        ),
+        ({"    return answers": "    del answers['E']; return answers"}, "No entry for job E"),
     ],
 }
