@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -12,10 +13,12 @@ import papermill
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
+from traitlets.config import Config
 
 from workshop.jobs.lesson_jobs import check_parameters, parameters_of
 
 ERROR_LINES = 8
+MAX_BYTES = 80  # of the folder for a kernel's sockets: "/tmp", 8 letters and "-ipc-5" come to it
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -36,6 +39,12 @@ class _SavedAtTheEnd(NBClientEngine):
 
 
 papermill_engines.register("saved_at_the_end", _SavedAtTheEnd)
+
+
+def _sockets() -> Config:
+    """Of a kernel: files, where a path to them may be so long, and no ports, which others take."""
+    short = len(os.fsencode(tempfile.gettempdir())) <= MAX_BYTES
+    return Config({"KernelManager": {"transport": "ipc"}} if short else {})
 
 
 class _LastCell:
@@ -86,6 +95,7 @@ def execute(
             on_cell_start=last.started,
             on_cell_error=last.failed,
             extra_arguments=["--log-level=ERROR"],  # it warns of TCP, which stays on loopback
+            config=_sockets(),
         )
         partial.replace(copy)
     except (PapermillExecutionError, CellTimeoutError, DeadKernelError) as error:

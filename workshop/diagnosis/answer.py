@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from workshop.diagnosis import jobs
+from workshop.diagnosis.collectives import waiting
 from workshop.diagnosis.evidence import Evidence, Rank, show_place
 from workshop.diagnosis.reading import newest_record, read_record, record_of_process
 from workshop.diagnosis.rules import Finding, find
@@ -56,6 +57,14 @@ class Answer:
         if not everybody:
             second = "Its log has no error that is known, and its ranks are not recorded."
             return [first, second, f"Mind: {jobs.ADVICE}"]
+        hang = waiting(self.evidence)
+        if hang and self.evidence.running:
+            there, busy = hang.ranks[0], hang.missing[0]
+            second = (
+                f"{there.name} waits in {hang.collective} at {show_place(hang.collective.place)}, "
+                f"and {busy.name} works on at {show_place(busy.place)}."
+            )
+            return [first, second, "Nothing is to be done, unless that takes too long: ask again."]
         if self._calls_recorded:
             second = (
                 f"Its {len(everybody)} ranks called the same collectives, none waits for a lost "
@@ -73,7 +82,8 @@ class Answer:
 
     def _rows(self) -> list[str]:
         """A line for each rank, the step times, what else was found, the log's end."""
-        rows = [f"  {_state(rank)}" for rank in self.evidence.everybody]
+        rows = [f"  {self.evidence.command}"] if self.evidence.command else []
+        rows += [f"  {_state(rank)}" for rank in self.evidence.everybody]
         steps = step_times(self.evidence)
         for row in steps.of_ranks if steps else ():
             rows.append(
@@ -97,7 +107,7 @@ class Answer:
 
 def _state(rank: Rank) -> str:
     """Whether it lives, how it ended, what it called last, where it is."""
-    state = "does not answer" if rank.silent else "runs" if rank.alive else "ended"
+    state = "runs, cannot answer now" if rank.silent else "runs" if rank.alive else "ended"
     how = (rank.end.get("message") or rank.end.get("how", "")).splitlines()[:1]
     last = rank.collectives[-1] if rank.collectives else None
     called = (

@@ -122,9 +122,10 @@ class Rank:
 
 @dataclass(eq=False)  # several rules ask for what is computed from the same evidence
 class Evidence:
-    """Of a job. name: for display. tasks: recorded processes that are no ranks, such as parameter
-    servers. lines: the log, each with `rank` and `text`. statuses: of the commands. running: at
-    least one of them lives. problems: what could not be read, and why.
+    """Of a job. name: for display. command: what was started, where and when. tasks: recorded
+    processes that are no ranks, such as parameter servers. lines: the log, each with `rank` and
+    `text`. statuses: of the commands. running: at least one of them lives. problems: what could not
+    be read, and why.
     """
 
     name: str
@@ -135,6 +136,7 @@ class Evidence:
     running: bool = False
     description: dict = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    command: str = ""
 
     @property
     def everybody(self) -> list[Rank]:

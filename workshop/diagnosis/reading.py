@@ -76,6 +76,7 @@ def read_record(folder: Path, name: str = "") -> Evidence:
     except PermissionError:
         raise NoEvidence(f"{folder} belongs to another user: ask as that user.") from None
     evidence = Evidence(name or folder.name, lines=[_log_line(line) for line in lines])
+    evidence.command = _command(folder)
     newest: dict[str, Rank] = {}
     for path in notes:
         content = _json(path, evidence.problems)
@@ -96,6 +97,16 @@ def read_record(folder: Path, name: str = "") -> Evidence:
     if not everybody and not evidence.lines:
         raise NoEvidence(f"{folder.name} holds no rank, and no line of a log: nothing to read.")
     return evidence
+
+
+def _command(folder: Path) -> str:
+    """What was started, where and when, so that nobody takes another's record for theirs."""
+    start = _json(folder / "start.json", [])
+    if not start.get("commands") or "folder" not in start:
+        return ""
+    program, *words = start["commands"][0]
+    when = time.strftime("%H:%M:%S", time.localtime(start["time"]))
+    return f"started at {when} in {start['folder']}: {Path(program).name} {' '.join(words)}"[:200]
 
 
 def _is_starting(folder: Path) -> bool:

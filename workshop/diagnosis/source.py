@@ -45,6 +45,32 @@ def branch_on_rank(stack: Sequence[Place], other: Sequence[Place] = ()) -> Place
     return None
 
 
+def branch_apart(stack: Sequence[Place], other: Sequence[Place]) -> Place | None:
+    """The innermost `if` around one call and not around the other, in loops that both are in."""
+    there = {(file, line) for file, line, _ in other if is_script((file, line, ""))}
+    for file, line, function in filter(is_script, stack):
+        lines = [number for name, number in there if name == file]
+        for node in reversed(_nodes(file, ast.If)):
+            branch = node.body if _is_in(line, node.body) else node.orelse
+            if not _is_in(line, branch) or any(_is_in(number, branch) for number in lines):
+                continue
+            loops = [(a, b) for a, b in _loops(file) or [] if a <= node.lineno <= b]
+            if loops and all(any(a <= number <= b for number in lines) for a, b in loops):
+                return file, node.lineno, function
+    return None
+
+
+def in_for_loop(place: Place) -> bool:
+    """Whether a line's innermost loop is a `for`: it works something off, and polls nothing."""
+    file, line, _ = place
+    around = [
+        node
+        for node in _nodes(file, ast.For, ast.AsyncFor, ast.While)
+        if node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    return bool(around) and not isinstance(max(around, key=lambda n: n.lineno), ast.While)
+
+
 def _is_in(line: int, body: Sequence[ast.stmt]) -> bool:
     return bool(body) and body[0].lineno <= line <= (body[-1].end_lineno or 0)
 

@@ -37,7 +37,10 @@ class Record:
             self.folder.mkdir(parents=True)
         except OSError:  # a checkout that may only be read must not keep ranks from starting
             self.folder = Path(tempfile.mkdtemp(prefix="workshop-record-"))
-        self._write("start.json", {"commands": commands, "pid": os.getpid(), "time": time.time()})
+        self._write(
+            "start.json",
+            {"commands": commands, "folder": os.getcwd(), "pid": os.getpid(), "time": time.time()},
+        )
         self._log = (self.folder / "log").open("w")
         if self.folder.parent == RECORDS:
             _remove_old(RECORDS)

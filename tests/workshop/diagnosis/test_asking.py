@@ -132,7 +132,7 @@ def test_a_rank_that_cannot_answer_shows_its_stack_and_goes_on(tmp_path):
         processes.until(lambda: processes.lines, 120)
         time.sleep(2)
         text = str(diagnose(processes.record))
-        assert "rank 0: does not answer" in text and "in computes_alone" in text
+        assert "rank 0: runs, cannot answer now" in text and "in computes_alone" in text
         processes.wait(120)
     assert [line.text for line in processes.lines] == ["begin", "end"]
 
@@ -300,3 +300,24 @@ def test_a_parameter_server_at_whose_port_nobody_listens(monkeypatch):
         evidence = Evidence("job", tasks=[task])
         answer = Answer(evidence, find(evidence))
         assert answer.cause == cause and "worker 0: ended" in str(answer)
+
+
+def test_what_the_recorder_compares(monkeypatch):
+    """Data sets by what they hold, weights by a few numbers, and nothing of sharded ones."""
+    import torch
+    from torch.utils.data import Subset, TensorDataset
+
+    monkeypatch.syspath_prepend(str(recording.RECORDER))
+    import workshop_recorder as recorder
+
+    x = torch.arange(400.0).reshape(100, 4)
+    sets = [TensorDataset(x[0::2]), TensorDataset(x[1::2]), Subset(TensorDataset(x), range(5))]
+    sets += [Subset(TensorDataset(x), range(5, 10)), TensorDataset(x)]
+    prints = [recorder.fingerprint(data) for data in sets]
+    assert len(set(prints)) == 5 and recorder.fingerprint(TensorDataset(x.clone())) == prints[-1]
+    linear = torch.nn.Linear(4, 2)
+    before = recorder.hash_of_some(torch.optim.SGD(linear.parameters(), 0.1))
+    with torch.no_grad():
+        linear.bias += 1
+    assert before != recorder.hash_of_some(torch.optim.SGD(linear.parameters(), 0.1)) is not None
+    assert recorder.hash_of_some(torch.optim.SGD([x], 0.1)) is None  # no Parameter: such as DTensor

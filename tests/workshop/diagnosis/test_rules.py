@@ -399,3 +399,97 @@ def test_horovods_calls_in_both_branches_of_an_if_about_the_rank(tmp_path):
     assert "train.py:1" in find(evidence)[0].reason
     evidence = stays([HOROVOD, places[0]], [HOROVOD, ("/a/train.py", 7, "train")])
     assert cause_of(evidence) == "order of collectives"
+
+
+def test_an_if_that_one_rank_took_for_a_value_of_its_own(tmp_path):
+    """Both in one loop: not a loop that was left. Its condition does not ask for the rank."""
+    script = tmp_path / "train.py"
+    script.write_text("for epoch in e:\n    step()\n    if value < best:\n        save()\n")
+    places = [(str(script), line, "<module>") for line in (2, 4)]
+    evidence = ranks_with(
+        *[
+            [call(n, place=places[0], stack=(places[0],)) for n in range(1, last)]
+            + [call(last, op, place=place, stack=(place,), done=False)]
+            for last, op, place in zip((6, 6), ("all_reduce", "barrier"), places, strict=True)
+        ]
+    )
+    finding = find(evidence)[0]
+    assert finding.cause == "different collectives" and "train.py:3" in finding.reason
+    assert finding.reason.startswith("rank 1 took")
+
+
+def late(stack: list, since: float) -> Evidence:
+    """Rank 0 waits for 20 s in a collective; rank 1 runs, and has been at this line since then."""
+    evidence = ranks_with([call(1), call(80, done=False)], [call(1)], time=200.0, since=since)
+    evidence.running = True
+    for rank in evidence.ranks:
+        rank.alive = True
+    evidence.ranks[1].note["stack"] = stack
+    return evidence
+
+
+def test_a_rank_that_works_on_is_no_fault(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text("for batch in data:\n    look()\nwhile not ready():\n    sleep()\n")
+    assert cause_of(late([(str(script), 2, "f")], since=180.0)) == ""  # works a loop off
+    assert cause_of(late([(str(script), 4, "f")], since=180.0)) == "rank somewhere else"  # polls
+    assert cause_of(late([(str(script), 4, "f")], since=199.0)) == ""  # has moved
+    answer = Answer(moving := late([(str(script), 2, "f")], since=180.0), find(moving))
+    assert "rank 1 works on at train.py:2" in str(answer)
+
+
+def test_an_answer_from_elsewhere_that_does_not_come():
+    stack = [
+        ("/p/lib/python3.11/socket.py", 1, "readinto"),
+        ("/p/lib/python3.11/u.py", 2, "urlopen"),
+    ]
+    evidence = late([*stack, ("/a/train.py", 9, "log")], since=180.0)
+    assert cause_of(evidence) == "waits for the network"
+    assert "in urlopen" in find(evidence)[0].reason
+
+
+def test_ranks_that_all_wait_to_meet_more():
+    place = ("/v/site-packages/torch/distributed/x.py", 1, "init_process_group")
+    waits = stays([place, ("/a/train.py", 7, "main")], [place, ("/a/train.py", 7, "main")])
+    assert cause_of(waits) == "rendezvous" and "all 2 ranks" in find(waits)[0].reason
+    starts = stays([place], [place], since=195.0)
+    assert cause_of(starts) == ""
+
+
+@pytest.mark.parametrize(
+    ("hashes", "cause"),
+    [
+        ([{"1": 5, "2": 6, "4": 7}, {"1": 5, "2": 8, "4": 9}], "weights differ"),
+        ([{"1": 5, "2": 6, "4": 7}, {"1": 5, "2": 6, "4": 9}], ""),  # just about to average
+        ([{"1": 5, "2": 6}, {"1": 5, "2": 6, "4": 9}], ""),  # one rank is a step ahead
+    ],
+)
+def test_weights_that_differ_while_ddp_trains(hashes, cause):
+    evidence = ranks_with([call(1)], [call(1)], ddp=True)
+    for rank, of_rank in zip(evidence.ranks, hashes, strict=True):
+        rank.note["hashes"] = [of_rank]
+    assert cause_of(evidence) == cause
+    for rank in evidence.ranks:
+        rank.note["ddp"] = False  # local SGD averages later
+    assert cause_of(evidence) == ""
+
+
+def test_processes_that_train_each_for_itself():
+    note = {"optimizer_steps": 50, "joined": False, "libraries": [], "variables": {}}
+    assert cause_of(ranks_with([], [], **note)) == "ranks do not know each other"
+    assert cause_of(ranks_with([], [], **note | {"libraries": ["horovod"]})) == ""
+
+
+def test_equal_loaders_over_different_data():
+    def loaders(*data):
+        rows = [
+            {"sampler": "RandomSampler", "batches": 9, "batch_size": 8, "data": d} for d in data
+        ]
+        evidence = ranks_with([call(1)], [call(1)])
+        for rank, row in zip(evidence.ranks, rows, strict=True):
+            row |= {"distributed": False, "shuffle": None, "epoch": None}
+            rank.note["objects"] = {"loaders": [row], "models": [{"batch_norms": 0, "buckets": ""}]}
+        return evidence
+
+    assert cause_of(loaders(7, 7)) == "same data on all ranks"
+    assert cause_of(loaders(7, 8)) == ""

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from workshop.diagnosis.collectives import Mismatch, Waiting, first_mismatch, steps_by_rank, waiting
-from workshop.diagnosis.evidence import Evidence, Place, Rank, show_place
+from workshop.diagnosis.evidence import Evidence, Place, Rank, is_script, show_place
 from workshop.diagnosis.rules.rule import Cases, Finding, rule
-from workshop.diagnosis.source import branch_on_rank, loops_around
+from workshop.diagnosis.source import branch_apart, branch_on_rank, in_for_loop, loops_around
 
+MEET_SECONDS = 15.0  # that ranks may take to start, and to meet
 TOGETHER_SECONDS = 10.0  # that a large exchange may take
 STUCK_SECONDS = 3.0  # without a new collective: a job that runs is not judged before
 PATIENCE_SECONDS = 10.0  # with a rank that does something of its own, such as to evaluate
+MOVED_SECONDS = 2.0  # a rank that was at another line since then works
 
 UNEVEN = (
     "Give all ranks equally many batches (DistributedSampler; drop_last=True), let all skip a "
     "batch or none, or train inside `with model.join():`."
 )
 BRANCH = "Call the same collectives on all ranks, outside of `if rank == 0`."
+AGREE = "Decide on one rank and broadcast, or all_reduce the value that the `if` looks at."
 ORDER = "Sort what you loop over, by name for example, so that all ranks call in one order."
 ELSEWHERE = (
     "Read the code at both lines: what does each wait for? Give init_process_group a timeout, and "
     "the job a max_run."
+)
+TIMEOUT = (
+    "Give that call a timeout and handle its error, or make it in a thread: all ranks wait for it."
 )
 SIZES = (
     "Bring equally many numbers of one type: pad them, or exchange the sizes first "
@@ -34,7 +41,9 @@ def uneven(evidence: Evidence) -> Cases:
     """A rank has left the loop, and its next call meets the others' gradients."""
     mismatch = first_mismatch(evidence)
     counts = steps_by_rank(evidence, mismatch) if mismatch else None
-    if mismatch and counts and not _branch(mismatch) and not _in_one_loop(mismatch):
+    if not mismatch or _branch(mismatch) or _apart(mismatch):
+        return
+    if counts and not _in_one_loop(mismatch):
         fewest, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
         yield (
             _pair(mismatch),
@@ -58,6 +67,9 @@ def mismatched(evidence: Evidence) -> Cases:
     if branch := _branch(mismatch):
         yield Finding("different collectives", _pair(mismatch), branch, BRANCH)
         return
+    if apart := _apart(mismatch):
+        yield Finding("different collectives", _pair(mismatch), apart, AGREE)
+        return
     cause, reason, remedy = {
         "operation": (
             "different collectives",
@@ -75,6 +87,18 @@ def mismatched(evidence: Evidence) -> Cases:
     yield Finding(cause, _pair(mismatch), reason, remedy)
 
 
+def _apart(mismatch: Mismatch) -> str:
+    """A sentence with the `if` in one loop that one of two ranks took and the other did not."""
+    sides = (mismatch.first, mismatch.second)
+    for (rank, call), (_, other) in (sides, sides[::-1]):
+        if place := branch_apart(call.stack, other.stack):
+            return (
+                f"rank {rank.number} took the `if` at {show_place(place)} and the other did not: "
+                "its condition has another value there"
+            )
+    return ""
+
+
 def _branch(mismatch: Mismatch) -> str:
     return branch_of(*(call.stack for _, call in (mismatch.first, mismatch.second)))
 
@@ -84,10 +108,7 @@ def branch_of(*stacks: Sequence[Place], others: Sequence[Place] = ()) -> str:
 
     others: where a rank is that makes no such call.
     """
-    branches = []
-    for stack in stacks:
-        rest = [place for other in stacks if other is not stack for place in other]
-        branches.append(branch_on_rank(stack, [*others, *rest]))
+    branches = [branch_on_rank(stack, others) for stack in stacks]
     place = next(filter(None, branches), None)
     return f"only some ranks call it: see the `if` at {show_place(place)}" if place else ""
 
@@ -154,13 +175,27 @@ def somebody_missing(evidence: Evidence) -> Cases:
                 "the DataLoader.",
             )
         elif not evidence.running or _seconds_since_a_call(evidence) > PATIENCE_SECONDS:
-            yield Finding(
-                "rank somewhere else",
-                where,
-                reason,
-                ELSEWHERE,
-            )
+            if call := waits_for_network(rank):
+                yield Finding("waits for the network", where, f"{reason}, in {call}", TIMEOUT)
+            elif not is_busy(rank):
+                yield Finding("rank somewhere else", where, reason, ELSEWHERE)
         return
+
+
+def is_busy(rank: Rank) -> bool:
+    """Whether a rank that runs works on: it has moved since a moment ago, or is in a `for`."""
+    if not rank.alive or rank.silent or "since" not in rank.note:
+        return False
+    moves = rank.note["time"] - rank.note["since"] < MOVED_SECONDS
+    in_library = bool(rank.stack) and not is_script(rank.stack[0])
+    return moves or (not in_library and in_for_loop(rank.place))
+
+
+def waits_for_network(rank: Rank) -> str:
+    """The call in which a rank waits for an answer from elsewhere, such as urlopen; or ""."""
+    inner = list(itertools.takewhile(lambda place: not is_script(place), rank.stack))
+    waits = inner and inner[0][0].endswith(("/socket.py", "/ssl.py", "/connection.py"))
+    return inner[-1][2] if waits and not is_busy(rank) else ""
 
 
 def _never_calls(rank: Rank, hang: Waiting) -> bool:
@@ -204,12 +239,18 @@ def never_met(evidence: Evidence) -> Cases:
     """Ranks wait where they meet, and not all have come."""
     waits = [rank for rank in evidence.ranks if _names(rank) & {"init_process_group", "rendezvous"}]
     there, called = len(evidence.ranks), any(rank.collectives for rank in evidence.ranks)
-    if waits and not called and (there < evidence.world_size or not evidence.running):
-        rank = waits[0]
+    if not waits or called:
+        return
+    rank = waits[0]
+    where = f"rank {rank.number} waits at {show_place(rank.place)}"
+    address = f"{_variable(rank, 'MASTER_ADDR')}:{_variable(rank, 'MASTER_PORT')}"
+    if there < evidence.world_size or not evidence.running:
+        yield where, f"{there} of {evidence.world_size} ranks have come to {address}"
+    elif len(waits) == there and all(_seconds_here(rank) > MEET_SECONDS for rank in waits):
         yield (
-            f"rank {rank.number} waits at {show_place(rank.place)}",
-            f"{there} of {evidence.world_size} ranks have come to "
-            f"{_variable(rank, 'MASTER_ADDR')}:{_variable(rank, 'MASTER_PORT')}",
+            where,
+            f"all {there} ranks that were started wait for {_seconds_here(rank):.0f} s at "
+            f"{address}: they expect more ranks than these, or meet at different addresses",
         )
 
 
@@ -223,6 +264,11 @@ def group_not_made(evidence: Evidence) -> Cases:
             f"rank {makers[0].number} waits in new_group at {show_place(makers[0].place)}",
             f"rank {others[0].number} has not called it: it is at {show_place(others[0].place)}",
         )
+
+
+def _seconds_here(rank: Rank) -> float:
+    """For how long a rank has been at one line."""
+    return rank.note["time"] - rank.note.get("since", rank.note["time"])
 
 
 def _names(rank: Rank) -> set[str]:

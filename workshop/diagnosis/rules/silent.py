@@ -35,7 +35,7 @@ def not_a_number(evidence: Evidence) -> Cases:
     "both. Then a hash of the weights is the same on all ranks.",
 )
 def weights_differ(evidence: Evidence) -> Cases:
-    """At the end the ranks have different weights of the same shapes."""
+    """At the end, or after two steps of DDP's, the ranks have different weights."""
     notes = list(_optimizers(evidence))
     hashes = {rank.number: note["hash"] for rank, note in notes if note["hash"] is not None}
     shapes = {str(note["shapes"]) for _, note in notes}
@@ -55,6 +55,34 @@ def weights_differ(evidence: Evidence) -> Cases:
             reason = "they do exchange gradients, so they began with different weights"
         by_rank = ", ".join(f"rank {n} {value:08x}" for n, value in hashes.items())
         yield f"hash of the weights at the end: {by_rank}", reason
+    elif steps := _steps_that_differ(evidence):
+        by_rank = ", ".join(f"rank {n} {value:08x}" for n, value in steps[-1][1].items())
+        yield (
+            f"hash of some weights after step {steps[-1][0]}: {by_rank}",
+            f"they differ since step {steps[0][0]} at the latest, though the model is DDP's: does "
+            "forward go around its wrapper (model.module), or did weights begin to need gradients "
+            "after it was made?",
+        )
+
+
+def _steps_that_differ(evidence: Evidence) -> list[tuple[int, dict[int, int]]]:
+    """(step, rank -> hash) of the steps since which DDP's ranks have had different weights.
+
+    Empty if only the newest differs: a rank may just be about to average.
+    """
+    noted = {rank.number: rank.note.get("hashes", []) for rank in evidence.ranks}
+    ddp = all(rank.note.get("ddp") for rank in evidence.ranks)
+    if not ddp or len(noted) < 2 or any(len(of_rank) != 1 for of_rank in noted.values()):
+        return []
+    by_rank = {number: of_rank[0] for number, of_rank in noted.items()}
+    common = sorted(set.intersection(*map(set, by_rank.values())), key=int)
+    rows = [(int(step), {rank: of[step] for rank, of in by_rank.items()}) for step in common]
+    differ: list[tuple[int, dict[int, int]]] = []
+    for row in reversed(rows):
+        if len(set(row[1].values())) == 1:
+            break
+        differ.insert(0, row)
+    return differ if len(differ) > 1 else []
 
 
 @rule("order never changes", "Call sampler.set_epoch(epoch) before each epoch.")
@@ -78,7 +106,7 @@ def same_data(evidence: Evidence) -> Cases:
         loaders = [loader for _, loader in _loaders(evidence)]
         plain = [row for row in loaders if row["sampler"] in ("RandomSampler", "SequentialSampler")]
         if loaders and len(plain) == len(loaders):
-            alike = len({(row["batches"], row["batch_size"]) for row in loaders}) == 1
+            alike = len({(r["batches"], r["batch_size"], r.get("data")) for r in loaders}) == 1
             if alike and len(loaders) >= evidence.world_size:
                 yield (
                     f"all ranks: a {plain[0]['sampler']} over all {plain[0]['batches']} batches",
@@ -110,7 +138,16 @@ def batch_norm(evidence: Evidence) -> Cases:
     "start it with torchrun or mpirun.",
 )
 def alone(evidence: Evidence) -> Cases:
-    """A job of several instances, each of which trains by itself."""
+    """Several instances, or processes of one launcher, each of which trains by itself."""
+    trained = [rank for rank in evidence.ranks if rank.note.get("optimizer_steps", 0) > 10]
+    solo = [rank for rank in trained if not rank.note["joined"] and not rank.note["libraries"]]
+    if len(solo) == len(evidence.ranks) > 1:
+        names = solo[0].note.get("variables", {})
+        read = "OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE" if "RANK" not in names else "RANK"
+        yield (
+            f"{len(solo)} processes were started together, and none called init_process_group",
+            f"each trained a model of its own; which one it is, the launcher says in {read}",
+        )
     count = evidence.description.get("ResourceConfig", {}).get("InstanceCount", 1)
     alone = re.findall(r'"world_size": 1\b', evidence.text)
     if count > 1 and alone and not re.search(r'"world_size": ([2-9]|\d\d)', evidence.text):

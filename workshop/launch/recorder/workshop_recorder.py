@@ -43,6 +43,8 @@ ACTIVITIES = {
     "/torch/autograd/": "backward",
     "/torch/optim/": "optimizer",
 }
+HASHED_WEIGHTS, HASHED_OF_EACH = 32, 64  # of an optimizer at a step, so that it costs nothing
+LIBRARIES = ("horovod", "mpi4py", "tensorflow")  # by which ranks exchange, besides torch
 
 
 def start(folder):
@@ -71,6 +73,9 @@ class Recorder:
         self.stack, self.since = [], time.time()  # of the main thread; since when it has not moved
         self.objects = {}  # of the last look
         self.joined_as = None  # (rank, world_size), also when it has left the others
+        self.steps = collections.Counter()  # optimizer's id -> its steps
+        self.hashes = {}  # optimizer's id -> {step 1, 2, 4, 8, ...: hash of some of its weights}
+        self.hooked = self.ddp = False  # whether a model of DDP's was there at the second step
         self.end = {}
         self.lock = threading.Lock()
         self.stack_file = open(f"{self.path}.stack", "w")  # noqa: SIM115
@@ -87,6 +92,7 @@ class Recorder:
         seen, due = 0.0, time.monotonic() + SECONDS
         while True:
             time.sleep(SECONDS)
+            self.hook_optimizers()
             self.sample()
             try:
                 changed = os.stat(self.request).st_mtime_ns
@@ -95,6 +101,24 @@ class Recorder:
             if changed > seen or time.monotonic() > due:
                 cost = self.write(deep=changed > seen)
                 seen, due = changed, time.monotonic() + max(QUIET_SECONDS, SHARE * cost)
+
+    def hook_optimizers(self):
+        """Be called after each optimizer's step, once torch has been imported."""
+        module = sys.modules.get("torch.optim.optimizer")
+        if not self.hooked and hasattr(module, "register_optimizer_step_post_hook"):
+            self.hooked = True
+            module.register_optimizer_step_post_hook(self.stepped)
+
+    def stepped(self, optimizer, *_):
+        """Hash some weights after steps 1, 2, 4, 8, ...: the optimizer may be gone at the end."""
+        self.steps[id(optimizer)] += 1
+        step = self.steps[id(optimizer)]
+        if step & (step - 1) == 0 and joined():
+            with contextlib.suppress(Exception):  # what looks at a script must not end it
+                self.ddp = self.ddp or (step == 2 and has_ddp())
+                value = hash_of_some(optimizer)
+                if value is not None:
+                    self.hashes.setdefault(id(optimizer), {})[step] = value
 
     def frames(self):
         """The main thread's stack, innermost first: (file, line, function). The script's all."""
@@ -165,6 +189,10 @@ class Recorder:
             "rank": rank,
             "world_size": world_size,
             "joined": self.joined_as is not None,
+            "libraries": [name for name in LIBRARIES if name in sys.modules],
+            "ddp": self.ddp,
+            "optimizer_steps": max(self.steps.values(), default=0),
+            "hashes": list(self.hashes.values()),
             **tensorflow_task(deep),
             "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
             "began": self.began,
@@ -364,8 +392,7 @@ def describe_model(model):
 def describe_optimizer(optimizer, ended):
     """Its weights: how many, whether all are numbers, and a hash once training is over."""
     weights = [p for group in optimizer.param_groups for p in group["params"]]
-    plain = all(type(p).__name__ == "Parameter" for p in weights)
-    plain = plain and "ZeroRedundancy" not in type(optimizer).__name__
+    plain = is_plain(optimizer, weights)
     note = {"shapes": [list(p.shape) for p in weights][:200], "plain": plain, "hash": None}
     small = sum(p.numel() * p.element_size() for p in weights) <= MAX_HASHED
     if ended and plain and small and all(p.device.type == "cpu" for p in weights):
@@ -387,4 +414,44 @@ def describe_loader(loader, data):
         "epoch": getattr(sampler, "epoch", None),
         "shuffle": getattr(sampler, "shuffle", None),
         "distributed": type_is(sampler, data.DistributedSampler),
+        "data": zlib.crc32(fingerprint(loader.dataset).encode()),
     }
+
+
+def fingerprint(value, depth=3):
+    """A text that is the same for equal data sets: their types, sizes, a few of their values.
+
+    No method of the script is called.
+    """
+    kind = type(value).__name__
+    if kind in ("int", "float", "str", "bool", "bytes", "NoneType"):
+        return f"{kind} {value!r}"[:200]
+    if kind in ("Tensor", "ndarray"):
+        flat = value.reshape(-1)
+        return f"{kind} {tuple(value.shape)} {flat[:: max(len(flat) // 16, 1)].tolist()[:17]}"
+    if kind in ("list", "tuple", "range"):
+        some = [*value[:3], *value[len(value) // 2 :][:3], *value[-3:]]
+        return f"{kind} {len(value)} {[fingerprint(item, depth - 1) for item in some if depth]}"
+    own = vars(value) if depth and hasattr(value, "__dict__") else {}
+    return f"{kind} {[(name, fingerprint(item, depth - 1)) for name, item in own.items()]}"
+
+
+def has_ddp():
+    """Whether a model of DistributedDataParallel lives."""
+    return bool(instances((sys.modules["torch"].nn.parallel.DistributedDataParallel,)))
+
+
+def hash_of_some(optimizer):
+    """Of a few numbers of each of its first weights; None where ranks divide them, or on a GPU."""
+    weights = [p for group in optimizer.param_groups for p in group["params"]][:HASHED_WEIGHTS]
+    if not is_plain(optimizer, weights) or any(p.device.type != "cpu" for p in weights):
+        return None
+    parts = [p.detach().reshape(-1)[:HASHED_OF_EACH].float().numpy().tobytes() for p in weights]
+    return zlib.crc32(b"".join(parts))
+
+
+def is_plain(optimizer, weights):
+    """Whether each rank has all weights, and an optimizer that averages nothing by itself."""
+    special = ("ZeroRedundancy", "LocalSGD")
+    whole = all(type(p).__name__ == "Parameter" for p in weights)
+    return whole and not any(name in type(optimizer).__name__ for name in special)
