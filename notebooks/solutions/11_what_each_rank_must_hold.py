@@ -20,7 +20,7 @@
 import workshop
 
 # %% [markdown]
-# ## Exercise 11.1 · Mixed precision (8 minutes, easy)
+# ## Exercise 11.1 · Mixed precision (10 minutes, easy)
 #
 # Mixed precision computes with weights of 2 bytes, and its gradients have 2 bytes, too. AdamW keeps
 # weights of 4 bytes of its own, and its two numbers of 4 bytes each: all that is optimizer state.
@@ -52,7 +52,7 @@ def held_gb(billions, way, instances):
 workshop.check("11.1", held_gb)
 
 # %% [markdown]
-# ## Exercise 11.2 · A layer that no rank holds (20 minutes, hard)
+# ## Exercise 11.2 · A layer that no rank holds (22 minutes, hard)
 #
 # ZeRO-3 of one linear layer. Each rank holds some rows of its weight, `shard`: rank 0 the first
 # ones, rank 1 the next ones, and so on. Every rank has a batch `x` of its own. Return
@@ -110,7 +110,7 @@ def divided_linear(x, shard):
 workshop.check("11.2", divided_linear)
 
 # %% [markdown]
-# ## Exercise 11.3 · Which way? (12 minutes, medium)
+# ## Exercise 11.3 · Which way? (13 minutes, medium)
 #
 # Mixed precision as in 11.1, GPUs of 80 GB, 8 on each instance. Activations take 10 GB of each GPU.
 # The links between instances are the other limit: while a step computes, `budget` GB can cross the

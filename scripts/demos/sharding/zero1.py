@@ -30,25 +30,25 @@ class Zero1:
         parameters = list(model.parameters())
         length = -(-sum(p.numel() for p in parameters) // self.world_size)  # of a part, rounded up
         self.weights = torch.zeros(self.world_size * length)
-        self.gradients = torch.zeros(self.world_size * length)
+        self.all_gradients = torch.zeros(self.world_size * length)
         start = 0
         for parameter in parameters:  # each becomes a view of the two flat tensors
             end = start + parameter.numel()
             self.weights[start:end] = parameter.detach().flatten()
             parameter.data = self.weights[start:end].view_as(parameter)
-            parameter.grad = self.gradients[start:end].view_as(parameter)
+            parameter.grad = self.all_gradients[start:end].view_as(parameter)
             start = end
         self.part = nn.Parameter(self.weights[rank * length : (rank + 1) * length])
-        self.gradient = self.part.grad = torch.zeros(length)  # of the part
+        self.gradient_of_part = self.part.grad = torch.zeros(length)
         self.optimizer = make(self.part)
 
     def step(self) -> None:
         """Average the gradients, update this rank's part, and give it to all ranks."""
-        dist.reduce_scatter_tensor(self.gradient, self.gradients)
-        self.gradient /= self.world_size
+        dist.reduce_scatter_tensor(self.gradient_of_part, self.all_gradients)
+        self.gradient_of_part /= self.world_size
         self.optimizer.step()
         dist.all_gather_into_tensor(self.weights, self.part.detach().clone())
 
     def zero_grad(self) -> None:
         """Begin a new sum of gradients, in the same memory."""
-        self.gradients.zero_()
+        self.all_gradients.zero_()
