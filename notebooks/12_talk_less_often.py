@@ -349,8 +349,8 @@ print(f"that one rank needs: free messages would win {most.min():.2f} to {most.m
 fewer = ": at equal samples alone has learned more." if read.min() > 1 else "."
 print(f"They have read {read.min():.1f} to {read.max():.1f} times as many characters{fewer}")
 exceeded = {names[link]: high for link, (_, high) in noise.items() if high < most.mean()}
-print("Such a win exceeds DDP's noise on these links:", end=" ")
-print(", ".join(f"{name} ({high:.2f} times)" for name, high in exceeded.items()) or "none")
+print("Such a win exceeds DDP's noise (in brackets) on these links:", end=" ")
+print(", ".join(f"{name} ({high:.2f})" for name, high in exceeded.items()) or "none")
 counts = {link: int((verdicts.loc[ways, names[link]] == "faster").sum()) for link in timed}
 times_slower = 1 / than_alone.loc["DDP", names[narrow]]
 answers = {"slow": times_slower, "wide": counts[links[0]], "narrow": counts.get(slow)}
@@ -453,8 +453,8 @@ off = pd.DataFrame({link: times.mean() / computed[link] - 1 for link, times in m
 title = "A step on narrower links, computed"
 if len(off.columns):
     errors, by_machine = off.loc[ways].abs().stack(), off.loc["alone"].abs().max()
-    title = f"Step without a limit + bytes / bandwidth: {errors.mean():.0%} off on average, "
-    title += f"at most {errors.max():.0%};\nalone, which sends nothing, up to {by_machine:.0%}"
+    title = f"Step without a limit + bytes / bandwidth: {errors.mean():.0%} off on average,"
+    title += f"\nat most {errors.max():.0%}; alone, which sends nothing, up to {by_machine:.0%}"
 
 
 def reach(times: pd.DataFrame) -> list:
@@ -486,7 +486,7 @@ if len(off.columns):
 
 # %% [markdown]
 # *Alone* sends nothing: where its step differs between the jobs, that is the machine. (Only this
-# prediction compares jobs.) So a way is slower than the equation says only if all its rounds are
+# prediction compares jobs.) So we call a way slower than the equation only if all its rounds are
 # slower than what its *slowest* round without a limit gives; faster likewise.
 
 
@@ -496,17 +496,17 @@ def outside(link: str) -> str:
     low, high = free.min() + sending[link], free.max() + sending[link]
     least, most = measured[link].min(), measured[link].max()
     words = {
-        way: f"{way} ({least[way]:.3g} to {most[way]:.3g} ms, computed {low[way]:.3g} to "
-        f"{high[way]:.3g} ms)"
-        for way in ways
+        way: f"{way}, {least[way]:.3g} to {most[way]:.3g} ms "
+        f"(computed {low[way]:.3g} to {high[way]:.3g})"
+        for way in computed.index
     }
-    slower = ", ".join(words[way] for way in ways if least[way] > high[way])
-    faster = ", ".join(words[way] for way in ways if most[way] < low[way])
-    return f"slower: {slower or 'no way'}; faster: {faster or 'no way'}."
+    slower = ";\n    ".join(words[way] for way in words if least[way] > high[way])
+    faster = ";\n    ".join(words[way] for way in words if most[way] < low[way])
+    return f"\n  slower: {slower or 'none'}\n  faster: {faster or 'none'}"
 
 
 for link in off:
-    print(f"{names[link]}, {outside(link)}")
+    print(f"{names[link]}:{outside(link)}")
 if len(off.columns):
     simple = pd.Series({link: free["alone"].mean() + sending[link]["top-k"] for link in off})
     far = pd.Series({link: measured[link]["top-k"].mean() for link in off}) / simple - 1
@@ -539,8 +539,8 @@ ceiling.round(2).astype(object).fillna("–")
 
 # %% [markdown]
 # "From bytes" is 1 + bytes / bandwidth / *alone*'s step, known before any job. It leaves out what
-# DDP's exchange costs on a fast link (first row). With r = 0.1, nothing that only sends less can
-# save more than a tenth.
+# DDP's exchange costs on a fast link (first row), and what else was slower than computed. With
+# r = 0.1, nothing that only sends less can save more than a tenth.
 #
 # ## Accumulate, and send once
 #
@@ -581,8 +581,8 @@ words = apart.agg(lambda x: f"{x.median():.3f} ({x.min():.3f} to {x.max():.3f})"
 print(f"Loss above DDP's, by seed, mean of the steps {list(shared.index)}: averaged every 16 steps")
 print(f"{words['local SGD']}, every 64 {words['local SGD 64']}, never {words['alone']}.")
 cost = apart.median() / apart["alone"].median()
-print(f"Averaging every 16 steps costs {cost['local SGD']:.0%} of the loss that never averaging")
-print(f"costs, every 64 steps {cost['local SGD 64']:.0%}.")
+print(f"Averaging every 16 steps costs {cost['local SGD']:.0%} of what never averaging costs,")
+print(f"every 64 steps {cost['local SGD 64']:.0%}.")
 
 # %% [markdown]
 # ## DiLoCo: local SGD with momentum
