@@ -59,7 +59,7 @@ def accumulate(parallel, optimizer, batches):
 workshop.check("12.1", accumulate)
 
 # %% [markdown]
-# ## Exercise 12.2 · Will it pay? (10 minutes, medium)
+# ## Exercise 12.2 · Will it pay? (12 minutes, medium)
 #
 # You have timed a step on a fast link, where bytes hardly count, and want to know what happens on a
 # slower one of `mbit` Mbit/s, before you start a job there. `ways` has for each way its bytes per
@@ -91,7 +91,7 @@ def plan(mbit, ways):
 workshop.check("12.2", plan)
 
 # %% [markdown]
-# ## Exercise 12.3 · What is left out is not lost (8 minutes, medium)
+# ## Exercise 12.3 · What is left out is not lost (9 minutes, medium)
 #
 # Of each gradient, a vector, only the `count` numbers that are largest in size travel. Return their
 # places and their values. `left_out`, a vector of the same length, at first zeros, remembers what

@@ -16,7 +16,7 @@ again" is a second DDP: what differs between the two is noise. Rank 0 prints JSO
 batch: characters in a step of all ranks. losses: of text that nobody trains on, after so many
 steps. sent_bytes: what each rank's network card sent from the first step to the last (0 where the
 ranks share a machine). models: how many different sets of weights the ranks hold at the end.
-seconds: of a step, by round, on the slowest rank.
+seconds: of a step, by round, on the slowest rank; the mean of BLOCKS blocks.
 """
 
 import argparse
@@ -40,7 +40,8 @@ from sharding import gpt
 
 TEST_SEQUENCES = 64
 STEPS = 1  # taken at a time, of ways that send in every step
-BLOCK_SECONDS = 0.2  # of a measurement, at least: far above the moment by which ranks begin apart
+BLOCK_SECONDS = 0.2  # of a block, at least: far above the moment by which ranks begin apart
+BLOCKS = 2  # of each way in a round: a short disturbance hits more ways alike
 
 
 def arguments() -> argparse.Namespace:
@@ -121,10 +122,10 @@ class Task:
             periods = math.ceil(BLOCK_SECONDS / tiers.slowest(first[method])[0])
             counts[method] *= periods
             functions[method] = partial(take, function.args[0], counts[method])
-        measured = timing.in_turns(functions, 1, self.args.rounds, warm_up=0)
+        measured = timing.in_turns(functions, 1, BLOCKS * self.args.rounds, warm_up=0)
         for method in methods:
-            slowest = tiers.slowest(measured[method])
-            seconds = [round(value / counts[method], 6) for value in slowest]
+            blocks = torch.tensor(tiers.slowest(measured[method])) / counts[method]
+            seconds = [round(value, 6) for value in blocks.view(-1, BLOCKS).mean(1).tolist()]
             yield {"method": method, "seconds": seconds}
 
 
