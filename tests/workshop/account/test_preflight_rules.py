@@ -57,6 +57,7 @@ def pytorch(*changes, **others) -> JobConfiguration:
 
 GOOD = {
     "one instance": job(instance_count=1),
+    "without a number, one process": job(MPI),
     "horovod, every vCPU": job(mpi(processes_per_host=4)),
     "horovod in an image of one's own": job(IMAGE, MPI, framework_version="2.18.0"),
     "horovod for PyTorch": pytorch(
@@ -225,3 +226,9 @@ def test_only_estimators_of_the_frameworks_are_read():
     with pytest.raises(BadConfiguration, match="str is not an estimator"):
         JobConfiguration.from_estimator("an estimator")
     assert isinstance(job(), JobConfiguration)
+
+
+def test_without_a_number_mpi_starts_a_process_for_each_gpu():
+    """As the toolkit does: 4 GPUs, then no GPU."""
+    assert job(MPI, instance_type="ml.g4dn.12xlarge").processes == 4
+    assert job(MPI).processes == 1 and job(TORCH).processes == 0

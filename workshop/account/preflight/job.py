@@ -153,8 +153,13 @@ class JobConfiguration:
 
     @property
     def processes(self) -> int:
-        """How many processes mpirun shall start on each instance; 0 without mpi."""
-        count = self.mpi.get("processes_per_host", 1) if self.mpi else 0
+        """How many processes mpirun shall start on each instance; 0 without mpi.
+
+        Unless the request says it, the toolkit takes the number of GPUs, or 1 (its runner.py).
+        """
+        if not self.mpi:
+            return 0
+        count = self.mpi.get("processes_per_host") or self.gpus or 1
         return count if isinstance(count, int) else 1
 
     @property

@@ -432,8 +432,8 @@ def fingerprint(value, depth=3):
     if kind in ("list", "tuple", "range"):
         some = [*value[:3], *value[len(value) // 2 :][:3], *value[-3:]]
         return f"{kind} {len(value)} {[fingerprint(item, depth - 1) for item in some if depth]}"
-    own = vars(value) if depth and hasattr(value, "__dict__") else {}
-    return f"{kind} {[(name, fingerprint(item, depth - 1)) for name, item in own.items()]}"
+    parts = vars(value) if depth and hasattr(value, "__dict__") else {}
+    return f"{kind} {[(name, fingerprint(item, depth - 1)) for name, item in parts.items()]}"
 
 
 def has_ddp():

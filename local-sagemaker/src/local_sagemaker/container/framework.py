@@ -122,7 +122,10 @@ def _mpi(env: environment.Environment) -> None:
             f"processes_per_host is {count:,}. The emulator starts at most "
             f"{MAX_PROCESSES:,} on an instance."
         )
-    _run(env, _runner(env, runner.MPIRunnerType))
+    if count:
+        _run(env, _runner(env, runner.MPIRunnerType))
+    else:
+        _for_each_gpu(runner.MPIRunnerType, env)
 
 
 def _for_each_gpu(kind: object, env: environment.Environment) -> None:
