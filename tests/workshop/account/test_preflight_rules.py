@@ -229,6 +229,6 @@ def test_only_estimators_of_the_frameworks_are_read():
 
 
 def test_without_a_number_mpi_starts_a_process_for_each_gpu():
-    """As the toolkit does: 4 GPUs, then no GPU."""
-    assert job(MPI, instance_type="ml.g4dn.12xlarge").processes == 4
+    """As the toolkit does: 8 GPUs, then no GPU."""
+    assert job(MPI, instance_type="ml.p4d.24xlarge").processes == 8
     assert job(MPI).processes == 1 and job(TORCH).processes == 0
