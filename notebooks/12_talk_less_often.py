@@ -92,7 +92,7 @@ if recorded:
 #
 # All see the same batches, begin with the same weights and use AdamW with the learning rate 0.004,
 # which was tuned for none of them. A **step** is one batch on each rank; what is sent every 4 or 16
-# steps is spread over them. In a round each way is timed twice, over whole periods and for 0.2 s or
+# steps is spread over them. In a round each way is timed twice, over whole periods and for 0.15 s or
 # more. Times are means over rounds, steps to the goal means over seeds: so the products agree.
 # Losses are medians of the seeds. The loss is that of held-out text, in **nats** per character
 # (natural logarithm). One evaluation is noisy, so we take the mean of three, at the step of the
