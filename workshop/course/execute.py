@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import papermill
@@ -18,7 +20,7 @@ from traitlets.config import Config
 from workshop.jobs.lesson_jobs import check_parameters, parameters_of
 
 ERROR_LINES = 8
-MAX_BYTES = 80  # of the folder for a kernel's sockets: "/tmp", 8 letters and "-ipc-5" come to it
+MAX_BYTES = 96  # of the folder of a kernel's sockets: "/ipc-5" comes to it, 103 are allowed
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -41,10 +43,13 @@ class _SavedAtTheEnd(NBClientEngine):
 papermill_engines.register("saved_at_the_end", _SavedAtTheEnd)
 
 
-def _sockets() -> Config:
-    """Of a kernel: files, where a path to them may be so long, and no ports, which others take."""
-    short = len(os.fsencode(tempfile.gettempdir())) <= MAX_BYTES
-    return Config({"KernelManager": {"transport": "ipc"}} if short else {})
+@contextlib.contextmanager
+def _sockets() -> Iterator[Config]:
+    """Where a kernel is reached: files in a folder of its own, and no ports, which others take."""
+    with tempfile.TemporaryDirectory(prefix="kernel-") as folder:
+        address = {"transport": "ipc", "ip": str(Path(folder, "ipc"))}
+        short = len(os.fsencode(folder)) <= MAX_BYTES
+        yield Config({"KernelManager": address} if short else {})
 
 
 class _LastCell:
@@ -82,21 +87,22 @@ def execute(
     partial = copy.with_name(f".partial-{copy.name}")
     last, began = _LastCell(), time.monotonic()
     try:
-        papermill.execute_notebook(
-            str(notebook),
-            str(partial),
-            parameters,
-            kernel_name=kernel,
-            engine_name="saved_at_the_end",
-            cwd=str(notebook.parent),
-            # disable=None: no bar where there is no terminal
-            progress_bar=progress and {"desc": notebook.stem, "leave": False, "disable": None},
-            execution_timeout=cell_seconds,
-            on_cell_start=last.started,
-            on_cell_error=last.failed,
-            extra_arguments=["--log-level=ERROR"],  # it warns of TCP, which stays on loopback
-            config=_sockets(),
-        )
+        with _sockets() as sockets:
+            papermill.execute_notebook(
+                str(notebook),
+                str(partial),
+                parameters,
+                kernel_name=kernel,
+                engine_name="saved_at_the_end",
+                cwd=str(notebook.parent),
+                # disable=None: no bar where there is no terminal
+                progress_bar=progress and {"desc": notebook.stem, "leave": False, "disable": None},
+                execution_timeout=cell_seconds,
+                on_cell_start=last.started,
+                on_cell_error=last.failed,
+                extra_arguments=["--log-level=ERROR"],  # it warns of TCP, which stays on loopback
+                config=sockets,
+            )
         partial.replace(copy)
     except (PapermillExecutionError, CellTimeoutError, DeadKernelError) as error:
         if partial.exists():

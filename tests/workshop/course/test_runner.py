@@ -2,12 +2,15 @@
 
 import base64
 import datetime
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
@@ -106,6 +109,26 @@ def test_a_cell_that_hangs_is_ended_and_named(write_notebook, tmp_path):
     with pytest.raises(NotebookFailed, match=r"cell \[4\] failed: time.sleep\(600\)\n.*2 s"):
         execute(path, tmp_path / "copy.ipynb", {"value": 2}, cell_seconds=2)
     assert time.monotonic() - began < 300
+
+
+def test_kernels_that_start_together_in_one_folder_do_not_meet(write_notebook, tmp_path):
+    """Each has sockets of its own, which go with it: no port that another may take first."""
+    where = "import ipykernel.connect; print(ipykernel.connect.get_connection_info())"
+    paths = [
+        write_notebook(f"0{n}_k", where, f"import time; time.sleep(1); print({n})")
+        for n in range(3)
+    ]
+    copies = [tmp_path / f"{n}.ipynb" for n in range(3)]
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda pair: execute(*pair, {}), zip(paths, copies, strict=True)))
+    addresses = set()
+    for number, copy in enumerate(copies):
+        texts = [c.outputs[0]["text"] for c in nbformat.read(copy, 4).cells[1:] if c.outputs]
+        assert texts[-1] == f"{number}\n"
+        info = json.loads(texts[-2])
+        assert info["transport"] == "ipc" and not Path(info["ip"]).parent.exists()
+        addresses.add(info["ip"])
+    assert len(addresses) == 3
 
 
 def test_a_kernel_that_dies_is_named(write_notebook, tmp_path):
