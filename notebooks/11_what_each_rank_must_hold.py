@@ -84,9 +84,11 @@ elif target == "local":
 # |---|---|---|---|
 # | DDP | whole | whole | whole |
 # | ZeRO-1 | **divided** | whole | whole |
-# | ZeRO-2 | **divided** | **divided** | whole while they are needed |
+# | ZeRO-2 | **divided** | **divided** | **divided**, but whole from forward to backward¹ |
 # | ZeRO-3, or FSDP (fully sharded data parallel) | **divided** | **divided** | **divided** |
 # | HSDP (hybrid sharding) | divided within an instance | the same | the same |
+#
+# ¹ Until backward has used them. In the paper and in DeepSpeed they are always whole.
 #
 # The unit for what a rank holds is one **model**: the bytes of all weights. AdamW remembers two
 # numbers for each weight.
@@ -164,20 +166,9 @@ ddp = seconds["ddp"]
 again = seconds["ddp again"] / ddp
 gains = {"DDP": ddp / seconds["hsdp"], "ZeRO-3": seconds["zero3"] / seconds["hsdp"]}
 costs = seconds["zero3"] / ddp
-freed = models["gradients"].where(models["weights"] < 1, 0)  # before the peak
-ddps_line = peak["DDP"] - between["DDP"]
-longer = peak - between + freed - ddps_line
-block = 4 * (12 * width + 13) * width / records["model_bytes"].iloc[0]  # of the model's four
-rest = 1 - 4 * block
-print(
-    f"1. DDP's line is {ddps_line:.1f} models, nearly all activations. Longer than that: ", end=""
-)
-print(", ".join(f"{way} by {longer[way]:.2f}" for way in ("ZeRO-2", "ZeRO-3", "HSDP")) + ".")
-print("   By count their gathered weights are: ZeRO-2 1.00; ZeRO-3 and HSDP ", end="")
-print(f"{2 * block + rest:.2f}, two blocks ({block:.2f} each) and the rest ({rest:.2f}).")
-print("2. After two steps the largest difference of any weight from DDP's is ", end="")
+print("1. After two steps the largest difference of any weight from DDP's is ", end="")
 print(f"{records['apart'].max():.0e}.")
-print(f"3. Over gloo ZeRO-3's step takes {costs.median():.1f} times as long as DDP's.")
+print(f"2. Over gloo ZeRO-3's step takes {costs.median():.1f} times as long as DDP's.")
 for way, gain in gains.items():
     print(f"   HSDP against {way}: {gain.median():.2f} times as fast, ", end="")
     print(
@@ -193,33 +184,28 @@ workshop.save_results(
 )
 
 # %% [markdown]
-# The line behind each bar reaches to the peak of a step. It consists of activations, which no way
-# divides, and of gathered weights: all blocks with ZeRO-2, one or two with ZeRO-3 and HSDP. (By
-# then these three have freed their gradients. Their lines are shorter by that; point 1 allows for
-# it.)
-#
-# Three bars depend on the library. DDP's is 4 with `gradient_as_bucket_view=True`; by default a
-# rank holds gradients twice, as such and in the buckets that travel: **5**. Our ZeRO-1 holds all
-# gradients and, apart from them, its averaged quarter: 1.25. ZeRO-2 in the paper and in DeepSpeed
-# keeps the weights whole between steps: 1.75 in all.
+# The line behind each bar reaches to the peak of a step; more about it below. DDP's bar is 4 with
+# `gradient_as_bucket_view=True`; by default a rank holds gradients twice, as such and in the
+# buckets that travel: **5**. Our ZeRO-1 holds all gradients and, apart from them, its averaged
+# quarter: 1.25.
 #
 # ## What a rank holds
 #
 # After a step a rank holds **weights**, **gradients** (until `zero_grad()`) and **optimizer
 # state**. For float32 and AdamW they are 4 + 4 + 8 = 16 bytes for each parameter. (Mixed precision
 # has 16, too: weights and gradients of 2 bytes each, and float32 weights of 4 for the optimizer
-# beside its 8.) During a step a fourth is added: **activations**, which forward leaves behind for
-# backward. They grow with the batch.
+# beside its 8.) During a step **activations** are added, which forward leaves behind for backward.
+# They grow with the batch, and no way divides them.
 #
-# If activations are what does not fit, none of the five ways helps much. Give each rank a smaller
-# batch, or take **activation checkpointing**: keep only what enters each block, and compute the
-# rest a second time during backward, by count a third more computing.
+# If they don't fit, give each rank a smaller batch, or take **activation checkpointing**: keep only
+# what enters each block, and compute the rest a second time during backward. By count that is a
+# third more computing: backward costs about twice forward; a second forward adds 1 to 3.
 #
-# We look after each operation of torch which tensors are alive. (On a GPU
-# `torch.cuda.max_memory_allocated()` says it.)
+# After each operation of torch, `TensorWatch` lists the tensors that are alive. (On a GPU ask
+# `torch.cuda.max_memory_allocated()`.)
 
 
-# %%
+# %% jupyter={"source_hidden": true}
 def memory(sequences, width, checkpointing=False):
     """Bytes: what stays, what forward leaves behind, the peak of a step. And a step's seconds."""
     import timeit
@@ -259,9 +245,7 @@ print(
     f"A GPT of four blocks: weights and AdamW's state are {stays:.0f} MB. With 16 sequences forward"
 )
 print(f"leaves {activations:.0f} MB, and the peak is {highest:.0f} MB.")
-guess = workshop.guess(
-    checkpointing="How many times as high is that peak as the one with checkpointing?"
-)
+guess = workshop.guess(checkpointing="By what factor does checkpointing lower that peak?")
 
 # %% jupyter={"source_hidden": true}
 used["16, checkpointing"] = alone.run(memory, 16, width, True)[0]
@@ -278,12 +262,14 @@ print(f"again: {terms[0]} MB that stay, {terms[1]} that forward left behind, abo
 print(f"one block (a quarter of {left_behind[plain]:.0f}): {sum(terms)}; ", end="")
 print(f"measured {at_peak[less]:.0f}.")
 slower = table["seconds"][less] / table["seconds"][plain]
-print(f"A step takes {slower:.2f} times as long (by count at most 1.33).")
+print(f"A step takes {slower:.2f} times as long (by count at most 1.33).", end="")
+print(" Why so little, we have not measured." if slower < 1.25 else "")
 few, model_size = "4 sequences", state["4 sequences"] / 3  # weights, and AdamW's two numbers
+ddps_line = peak["DDP"] - between["DDP"]
 print(
     f"The job's ranks take 4 sequences each: {left_behind[few]:.0f} MB of activations are ", end=""
 )
-print(f"{left_behind[few] / model_size:.1f} models; DDP's line is {ddps_line:.1f}.")
+print(f"{left_behind[few] / model_size:.1f} models; DDP's line above is {ddps_line:.1f}.")
 shown = (table[parts] / 1e6).add_suffix(", MB")
 shown.assign(**{"fastest step, ms": 1000 * table["seconds"]}).round().astype(int)
 
@@ -295,13 +281,12 @@ assert saved > 1.3, f"Checkpointing should hold less at the peak: {over.to_dict(
 workshop.save_results(activations=activations.to_dict(), saved_by_checkpointing=saved)
 
 # %% [markdown]
-# Four times as many sequences leave four times the activations; weights and optimizer state stay.
-#
 # ## ZeRO-1: divide the optimizer state
 #
-# After a DDP step all ranks have made the same update with the same optimizer state. So let each
-# rank update only its part, one N-th, and pass the result on. Remember lesson 02: an all-reduce is
-# a reduce-scatter and an all-gather. ZeRO-1 updates *between* the two.
+# With DDP all N ranks make the same update. AdamW updates each weight from its own gradient and its
+# own two numbers, so parts can be updated apart: let each rank update one N-th, and pass the result
+# on. Remember lesson 02: an all-reduce is a reduce-scatter and an all-gather. ZeRO-1 updates
+# *between* the two.
 #
 # `self.weights` and `self.all_gradients` are flat vectors, of which the model's tensors are views.
 # `self.part` is this rank's slice of `self.weights`, the one parameter that the optimizer knows;
@@ -312,9 +297,8 @@ workshop.show_function("demos/sharding/zero1.py", "step")
 
 # %% [markdown]
 # The reduce-scatter leaves a rank the sum of its own part of the gradients: all that its optimizer
-# needs. The all-gather sends weights where DDP sends gradients: as many bytes. (In a ring; gloo
-# sends more, see below.) `clone()`: `self.part` is memory of `self.weights`, and a collective's
-# input and output should not overlap.
+# needs. The all-gather sends weights where DDP sends gradients: in a ring as many bytes.
+# (`clone()`: a collective's input and output should not overlap.)
 #
 # **Is it right?** Two ranks of this machine train for two steps in each way (HSDP needs a second
 # instance). A hash of the weights changes if a single bit of them differs.
@@ -326,6 +310,8 @@ ways_here = {name: label for name, label in ways.items() if name != "hsdp"}
 started = [*TORCHRUN, "--standalone", "--nproc-per-node", 2]
 flags = ["--ways", ",".join(ways_here), "--width", 64, "--rounds", 0]
 trained = run_together([*started, workshop.DEMOS / "measure_sharding.py", *flags], timeout=600)
+
+# %% jupyter={"source_hidden": true}
 two = pd.DataFrame([e for e in trained if e["event"] == "sharding"]).set_index("way")
 pd.DataFrame(
     {
@@ -341,8 +327,8 @@ workshop.save_results(hashes=two["weights_sha256"].to_dict())
 
 # %% [markdown]
 # One hash. On *two* ranks a sum has one order only, a + b. On four it has several, each algorithm
-# takes another, and float32 rounds differently: which may well be the difference in the first
-# result. (In DeepSpeed ZeRO-1 is `stage: 1`.)
+# takes another, and float32 rounds differently: that may well be the difference in the first
+# result.
 #
 # ## ZeRO-2 and ZeRO-3: gradients and weights
 #
@@ -369,8 +355,8 @@ def divided_model(seed, zero=3):
 # `fully_shard` divides each tensor of a module by rows, and puts hooks before and after the
 # module's forward and backward: they gather and free. The last call, on the whole model, takes what
 # lies in no block, the *outermost part*: embeddings, last layer. `reshard_after_forward=False`
-# leaves gathered weights whole until backward has used them: ZeRO-2. (Say `True` for ZeRO-3: by
-# default PyTorch 2.13 leaves the outermost part whole after forward, and 2.6 always does.)
+# leaves gathered weights whole until backward has used them: ZeRO-2. (For ZeRO-3 say `True`: by
+# default the outermost part stays whole after forward, in PyTorch 2.6 always.)
 #
 # Watch a step on two ranks: after each operation of torch, which weights are whole?
 
@@ -438,13 +424,16 @@ spans = pd.DataFrame(
     [(way, *span) for way, steps in watched.items() for span in spans_of(steps)],
     columns=["way", "part", "kind", "start", "length"],
 )
-spans = spans[spans["length"] > 0].sort_values(["part", "start"])
+legend = ["all-gather", "gathered, in a buffer"]  # then as they come
+spans = spans[spans["length"] > 0].sort_values("start")
+spans = spans.sort_values("kind", key=lambda kind: ~kind.isin(legend), kind="stable")
+spans = spans.sort_values("part", key=lambda part: (part - 1) % 3, kind="stable")  # blocks first
 spans = spans.sort_values("way", ascending=False, kind="stable")
 spans["row"] = spans["way"] + ": " + spans["part"].map(dict(enumerate(names)))
 gathers = {way: sum(c == "all_gather" for _, c, _ in steps) for way, steps in watched.items()}
 title = f"A model of three parts: in a step ZeRO-3 gathers {gathers['ZeRO-3']} times, "
 title += f"ZeRO-2 {gathers['ZeRO-2']} times"
-plots.gantt(spans, title, "events in their order (not to scale in time)")
+plots.gantt(spans, title, "events, counted for each way by itself (not to scale in time)")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 scatters = {way: sum(c == "reduce_scatter" for _, c, _ in seen) for way, seen in watched.items()}
@@ -452,23 +441,35 @@ assert gathers == {"ZeRO-3": 6, "ZeRO-2": 3} and set(scatters.values()) == {3}, 
 workshop.save_results(gathers=gathers, scatters=scatters)
 
 # %% [markdown]
-# Follow block 1 with ZeRO-3: gathered, whole while it computes forward, freed; gathered again,
-# whole while it computes backward, freed; then its gradients leave in a reduce-scatter. That second
-# gather starts while block 2 is still whole (**prefetch**): its bytes lie in a buffer until block 1
-# uses them. So a rank holds one block or two, and beside them the outermost part, whose forward
-# and backward enclose theirs. With ZeRO-2 the gathers of backward are missing.
+# With ZeRO-3 block 1's second gather starts while block 2 is still whole (**prefetch**): its bytes
+# lie in a buffer until block 1 uses them. So a rank holds one block or two, and beside them the
+# outermost part, whose forward and backward enclose theirs. ZeRO-2 does without the second gathers.
 #
 # HSDP is ZeRO-3 on a **mesh**: `fully_shard(module, mesh=mesh)`, here with
-# `mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))`. Rows are
-# instances and columns the ranks inside. Along a row the model is divided; down a column ranks hold
-# the same shard, and all-reduce its gradients. (See `build` in
-# `scripts/demos/measure_sharding.py`.)
+# `mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))`. Along a row, an
+# instance, the model is divided; down a column ranks hold the same shard, and all-reduce its
+# gradients.
 #
+# So the lines in the first figure are activations and gathered weights. (With ZeRO-2, ZeRO-3 and
+# HSDP `zero_grad()` has freed the gradients before the peak; DDP's and ZeRO-1's lie in buffers that
+# stay. The lengths below add them back.)
+
+# %% jupyter={"source_hidden": true}
+freed = models["gradients"].where(models["weights"] < 1, 0)  # before the peak
+longer = peak - between + freed - ddps_line
+block = 4 * (12 * width + 13) * width / records["model_bytes"].iloc[0]  # of the model's four
+rest = 1 - 4 * block
+print(f"DDP's line is {ddps_line:.1f} models, nearly all activations. Longer than that: ", end="")
+print(", ".join(f"{way} by {longer[way]:.2f}" for way in ("ZeRO-2", "ZeRO-3", "HSDP")) + ".")
+print("By count their gathered weights are: ZeRO-2 1.00; ZeRO-3 and HSDP ", end="")
+print(f"{2 * block + rest:.2f}, two blocks ({block:.2f} each) and the rest ({rest:.2f}).")
+
+# %% [markdown]
 # ## What it costs: bytes
 #
 # Count *passes* over the model: a reduce-scatter or an all-gather is 1, an all-reduce 2. DDP makes
-# 2. ZeRO-3 gathers the weights twice and scatters the gradients once: 3. In a ring of n ranks each
-# rank sends (n - 1) / n of a model in each pass, and as much crosses the **link** of each instance
+# 2. ZeRO-3 gathers the weights twice and scatters the gradients once: 3. In a ring of N ranks each
+# rank sends (N - 1) / N of a model in each pass, and as much crosses the **link** of each instance
 # if one hop of the ring leaves it: 2 · 3/4 for DDP on four ranks. HSDP gathers and scatters within
 # an instance, and all-reduces its shards between the two. **Predict.**
 
@@ -484,14 +485,14 @@ sent = pd.DataFrame(records["sent"].to_dict()).T.reindex(columns=list(passes))
 sent = sent.div(records["model_bytes"], axis=0).fillna(0)
 ring = pd.DataFrame(world_size, index=sent.index, columns=list(passes))  # ranks in each ring
 ring.loc["hsdp"] = [instances, *2 * [world_size // instances]]
-sent["a rank sends"] = (sent * pd.Series(passes) * (1 - 1 / ring)).sum(axis=1)
-sent.rename(ways).round(2).rename_axis("models given to")
+sent["a rank sends, to anyone"] = (sent * pd.Series(passes) * (1 - 1 / ring)).sum(axis=1)
+sent.rename(ways).round(2).rename_axis("models that pass through")
 
 # %% [markdown]
 # The first three columns are measured; the last follows, for rings as NCCL's. HSDP's 3 passes
-# inside the instance are 3 · 1/2 = 1.5 models, on rings of two ranks. Between the instances each
-# rank all-reduces its half of the gradients with its partner: 2 · 1/2 · 0.5 = 0.5 model. Two ranks
-# share a link, so 1 model crosses it. The network cards count:
+# inside the instance are 3 · 1/2 = 1.5 models. Between the instances each rank all-reduces its half
+# of the gradients with its partner: 2 · 1/2 · 0.5 = 0.5 model. Two ranks share a link, so 1 model
+# crosses it. The network cards count:
 
 # %% jupyter={"source_hidden": true}
 around = (world_size - 1) / world_size  # of a model, for a reduce-scatter or an all-gather
@@ -507,22 +508,24 @@ over_link.loc[list(ways)].rename(ways).round(2).rename_axis("models over the lin
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 # PyTorch 2.6 does not gather the outermost part a second time: a few percent of a model.
-assert abs(sent["a rank sends"]["zero3"] / around - 3) < 0.1, f"ZeRO-3 makes 3 passes: {sent}"
-sums = {"sent": sent["a rank sends"], "cards": cards, "gloo": gloo}
+assert abs(sent["a rank sends, to anyone"]["zero3"] / around - 3) < 0.1, (
+    f"ZeRO-3 makes 3 passes: {sent}"
+)
+sums = {"sent": sent["a rank sends, to anyone"], "cards": cards, "gloo": gloo}
 workshop.save_results(**{name: values.to_dict() for name, values in sums.items()})
 
 # %% [markdown]
 # The middle column: gloo, which stands in for NCCL on CPUs, makes a reduce-scatter out of an
 # all-reduce and throws the rest away. So ZeRO-1, 2 and 3 send (N - 1) / N of a model more than over
 # NCCL; HSDP's reduce-scatter stays inside the instance. What the cards count beyond that is
-# mostly headers: 66 bytes for each 1,448 of data, 4.6 %, in packets of the usual size.
+# mostly headers: 66 bytes for each 1,448 of data, 4.6 %.
 #
 # ## What it costs: time
 #
 # A step computes, and it sends. If nothing hides behind computing, it takes the sum of the two: a
 # step without any exchange (each rank trains a model of its own), and the card's bytes over the
-# link's bandwidth. That is the black line. A diamond is computed, not measured: the same sum, with
-# the bytes that NCCL's rings would send, headers included.
+# link's bandwidth. That is the black line. A diamond is the same sum with the bytes that NCCL's
+# rings would send, headers included.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 alone_seconds = seconds["nothing exchanged"].median()
@@ -541,7 +544,7 @@ over = f"links of {mbit:g} Mbit/s" if rate else f"the links of {instance_type}"
 verdict = interleaved.verdict(gains["DDP"], again)
 verdict = "more than noise" if verdict in ("faster", "slower") else verdict
 title = f"Over gloo and {over} ZeRO-3's step takes {costs.median():.1f} times as long as DDP's;\n"
-title += f"HSDP's is {gains['DDP'].median():.2f} times as fast, {verdict}"
+title += f"HSDP's is {gains['DDP'].median():.2f} times as fast as DDP's, {verdict}"
 style = {"spread": interleaved.summary(ms), "source": source, "colour": plots.COLOURS[0]}
 label = f"ms per step (median, lowest and highest of {len(ms)} rounds)"
 plots.bar_chart(ms.median(), title, label, bounds=bounds, rivals=over_nccl, **style)
@@ -555,27 +558,26 @@ if rate:
 if rate:
     steps = ms.median()
     divided = ["ZeRO-1", "ZeRO-2", "ZeRO-3"]
-    print("Diamonds, in DDP's: ", end="")
+    print("With NCCL's bytes (diamonds) a step would take, in DDP's: ", end="")
     print(", ".join(f"{way} {over_nccl[way] / over_nccl['DDP']:.1f}" for way in divided), end=".\n")
     extra = (bounds - over_nccl)[divided] / (steps - over_nccl)[divided]
-    print("Of what they lose beyond their diamonds, gloo's extra pass is ", end="")
-    print(", ".join(f"{part:.0%}" for part in extra), end=".\n")
-    print("Against the black line: ", end="")
-    print(", ".join(f"{way} {part:+.1%}" for way, part in off.items()), end="; ")
-    print(f"most for {off.idxmax()}. The noise is {high - 1:.1%}.")
+    print("Of the time beyond the diamond gloo's extra pass explains: ", end="")
+    print(", ".join(f"{way} {part:.0%}" for way, part in extra.items()), end=".\n")
+    print("Above the black line, ms: ", end="")
+    print(", ".join(f"{way} {part:.0f}" for way, part in (steps - bounds).items()), end=". ")
+    within = ", ".join(off.index[off.abs() < high - 1]) or "none"
+    print(f"Within the noise ({high - 1:.1%} of a step): {within}.")
     print(f"Computing alone takes {1000 * alone_seconds:.0f} ms: more can't be hidden.")
 
 # %% [markdown]
-# Look at the diamonds: with NCCL's bytes ZeRO-1 and ZeRO-2 would stand level with DDP, and ZeRO-3
-# at up to 1.5 times. What the extra pass adds is gloo's doing, not ZeRO's.
-#
-# The line leaves out latency, adding what arrives, gloo's copies, and all that is sent inside an
-# instance, where HSDP alone makes 3 of its passes. We have not measured which of these matters, nor
-# how much of its gathers `fully_shard` can hide behind computing on GPUs with fast links.
+# The extra pass is gloo's doing, not ZeRO's. The black line leaves out latency, adding what
+# arrives, gloo's copies, and all that is sent inside an instance (HSDP: two gathers and, over gloo,
+# a whole all-reduce). We have not measured which of these matters.
 #
 # **HSDP** sends less than DDP here, whose ring over gloo is flat; with a hierarchical all-reduce
-# ([lesson 07](07_smddp.ipynb)) DDP would send as little. HSDP *is* that all-reduce with a break:
-# its last gather waits until the weights are needed.
+# ([lesson 07](07_smddp.ipynb)) DDP would send as little. HSDP is that all-reduce with the optimizer
+# in the middle: in place of the gradients the weights are gathered, when forward needs them, and
+# once more for backward.
 #
 # ## Save on four ranks, load on two
 #
@@ -654,8 +656,8 @@ workshop.save_results(saved=saved_hash, loaded=loaded_hash, files=files)
 
 # %% [markdown]
 # So a job may go on with another number of ranks. (Half the ranks: give each twice as many
-# sequences, for the same global batch.) On two instances take a folder that both see, a
-# shared file system or S3: on its own disk each would hold half of the files.
+# sequences, for the same global batch; or, if activations don't fit, accumulate over two small
+# batches.) On two instances take a folder that both see, a shared file system or S3.
 #
 # For inference gather once, to rank 0's CPU memory: `StateDictOptions(full_state_dict=True,
 # cpu_offload=True)`, as in `scripts/train/train_torch_fsdp.py`.
@@ -688,8 +690,7 @@ compared = pd.DataFrame({"computed, MB": computed, "measured, MB": records["held
 compared = compared.assign(**{"measured, MB": compared["measured, MB"] / 1e6})
 compared["computed, MB"] /= 1e6
 off_by = (compared["measured, MB"] / compared["computed, MB"] - 1).abs()
-print(f"Largest difference: {off_by.max():.1%}.")
-compared.rename(ways).round(2)
+print(f"Largest difference of the five ways: {off_by.max():.1%}.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert off_by.max() < 0.05, f"Held and computed bytes differ: {compared}"
@@ -698,21 +699,25 @@ workshop.save_results(held_off=off_by.max())
 # %% [markdown]
 # | take | if this fits, beside activations | passes over the link |
 # |---|---|---|
-# | DDP | weights, gradients and AdamW's state | 2; fewest with a hierarchical all-reduce |
+# | DDP | weights, gradients and AdamW's state | 2 (flat ring), or 2 of shards (hierarchical) |
 # | ZeRO-1 | weights, gradients; AdamW's state divided among all ranks | 2 |
 # | ZeRO-2 | weights; gradients and state divided among all ranks | 2 |
-# | HSDP | all three, divided among the ranks of *one* instance | fewest: 2, of shards |
+# | HSDP | all three, divided among the ranks of *one* instance | 2, of shards |
 # | ZeRO-3 | all three, divided among all ranks | 3 |
 #
 # First make activations fit: checkpointing, or fewer sequences a rank. Then take the first row that
-# leaves room for them, and whose bytes your link can carry. HSDP sends least over the link; why not
-# always? It holds as many times ZeRO-3's bytes as there are instances, and computing may wait for
-# its gathers. ZeRO-3 is left for models that don't fit into one instance. (With gradient
-# accumulation DDP sends gradients once a step; `fully_shard` by default scatters them after each
-# small batch.)
+# leaves room for them, and whose bytes your link can carry: bytes / bandwidth is no longer than
+# computing. HSDP may beat the three rows above it by memory and link. Against it: two gathers and a
+# reduce-scatter inside the instance, for which computing may wait. We have not measured how much on
+# GPUs. If in doubt, time both. ZeRO-3 is left for models that don't fit into one instance.
 #
-# For example 7 billion parameters in 32 blocks, in float32, on two instances with eight GPUs of
-# 80 GB each. Within a step ZeRO-2 has all blocks gathered, ZeRO-3 and HSDP two.
+# (Gradient accumulation: DDP and `fully_shard` send after each small batch by default. DDP's
+# `no_sync()` or `model.set_requires_gradient_sync(False)` waits until the last; `fully_shard` then
+# holds whole gradients.)
+#
+# For example 7 billion parameters in 32 blocks, in float32, on two p4de: eight GPUs of 80 GB each,
+# and a link of 400 Gbit/s, 50 GB/s ([lesson 07](07_smddp.ipynb)). Within a step ZeRO-2 has all
+# blocks gathered, ZeRO-3 and HSDP two.
 
 # %%
 gathered = {"zero2": 1, "zero3": 2 / 32, "hsdp": 2 / 32}  # of the weights
@@ -729,15 +734,22 @@ on_gpu["left of 80 GB for activations"] = left = 80 - on_gpu["GB within a step"]
 passes = pd.Series({"ddp": 2, "zero1": 2, "zero2": 2, "zero3": 3})
 on_gpu["models over the link (NCCL)"] = passes * 15 / 16
 on_gpu.loc["hsdp", "models over the link (NCCL)"] = 2 * 1 / 2  # a ring of two instances
-print(
-    f"DDP does not fit. ZeRO-1, if {left['zero1']} GB are enough for activations; if not, ", end=""
-)
-print(f"ZeRO-2, {left['zero2']} GB.")
-print(f"If the link can't carry their bytes: HSDP, {left['hsdp']} GB. ZeRO-3 ({left['zero3']} GB)")
-print("is not needed: one instance holds the model.")
-print("ZeRO-2's number is an estimate: at its peak not all gradients are there yet, but something")
-print(f"that we did not trace is ({longer['ZeRO-2'] - 1:.2f} model in the job).")
+on_gpu["seconds at 50 GB/s"] = on_gpu["models over the link (NCCL)"] * 28 / 50
 on_gpu.rename(ways).rename_axis("7 billion parameters (computed)").round(2)
+
+# %% jupyter={"source_hidden": true}
+crossing, link_seconds = on_gpu.loc["zero1"].iloc[-2:]
+print(f"DDP does not fit. ZeRO-1 does if {left['zero1']} GB are enough for activations, ", end="")
+print(f"ZeRO-2 if {left['zero2']} GB are.")
+print(f"Both send {crossing:.2f} models of 28 GB: {link_seconds:.2f} s. If computing is ", end="")
+print(f"shorter: HSDP, {on_gpu.loc['hsdp'].iloc[-1]:.2f} s.")
+within = on_gpu["GB within a step"]
+if within["hsdp"] < within[["ddp", "zero1", "zero2"]].min():
+    print("HSDP holds less, too, than all three above it: time it against the first that fits.")
+print("ZeRO-3 is not needed: one instance holds the model.\n")
+print("The numbers of the last three are estimates: gradients are counted that the peak hasn't")
+print("yet, the outermost part is left out for ZeRO-3 and HSDP, and something untraced is there")
+print(f"({longer['ZeRO-2'] - 1:.2f} model with ZeRO-2 in the job).")
 
 # %% [markdown]
 # For a model of your own change the numbers, and measure its activations as above.
@@ -745,7 +757,7 @@ on_gpu.rename(ways).rename_axis("7 billion parameters (computed)").round(2)
 # <details><summary>Coming from another tutorial?</summary>
 #
 # "Data parallel training needs room for the whole model on each rank": true of DDP and Horovod.
-# ZeRO-3 still splits the *batch*, every rank still computes the whole model. Only the storing is
+# With ZeRO-3 every rank still computes the whole model, on its part of the batch; only storing is
 # divided. Tensor and pipeline parallelism divide the *computing*.
 #
 # </details>
@@ -769,7 +781,8 @@ workshop.quiz("11")
 # - A DDP rank holds weights, gradients and optimizer state: with AdamW 16 bytes for each parameter,
 #   20 by DDP's default. Activations come on top, and grow with the batch.
 # - ZeRO divides what all ranks hold in common. The weights that come out are DDP's, up to rounding.
-# - Over NCCL ZeRO-1 sends what DDP sends, ZeRO-3 1.5 times as much (over gloo 1.5 and 2 times).
+# - By count, over NCCL ZeRO-1 sends what DDP sends, ZeRO-3 1.5 times as much (over gloo 1.5 and 2
+#   times).
 #   HSDP keeps most of that inside the instance.
 # - DCP saves shards from any number of ranks, and loads them on any other.
 #
