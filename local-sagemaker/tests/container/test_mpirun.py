@@ -56,17 +56,19 @@ def test_there_is_a_most_of_processes():
 
 
 @pytest.mark.parametrize(
-    ("asked", "gpus", "options"), [(2, "4", None), (None, "4", 4), (None, "0", None)]
+    ("requested", "gpus", "options"), [(2, "4", None), (None, "4", 4), (None, "0", None)]
 )
 def test_without_a_number_mpi_starts_a_process_for_each_gpu_of_the_type(
-    asked, gpus, options, monkeypatch
+    requested, gpus, options, monkeypatch
 ):
     given = []
     monkeypatch.setenv("LOCAL_SAGEMAKER_GPUS", gpus)
     monkeypatch.setattr(framework, "_run", lambda env, made: None)
     monkeypatch.setattr(framework, "_runner", lambda env, kind, options=None: given.append(options))
     name = "sagemaker_mpi_num_of_processes_per_host"
-    framework._mpi(SimpleNamespace(additional_framework_parameters={name: asked} if asked else {}))
+    framework._mpi(
+        SimpleNamespace(additional_framework_parameters={name: requested} if requested else {})
+    )
     assert (given[0] or {}).get(name) == options
 
 
