@@ -10,6 +10,7 @@ from workshop.diagnosis.collectives import waiting
 from workshop.diagnosis.evidence import Evidence, Rank, show_place
 from workshop.diagnosis.reading import newest_record, read_record, record_of_process
 from workshop.diagnosis.rules import Finding, find
+from workshop.diagnosis.rules.collectives import STUCK_SECONDS, seconds_since_a_call
 from workshop.diagnosis.steps import step_times
 
 LAST_LINES = 6
@@ -43,7 +44,7 @@ class Answer:
             first = self.findings[0]
             lines = [
                 f"{first.where}",
-                f"Most likely: {first.cause}. {first.reason[:1].upper()}{first.reason[1:]}.",
+                f"Most likely: {first.cause}. {_sentence(first.reason)}",
                 f"Do: {first.remedy}",
             ]
         return "\n".join([*lines, "", "Evidence:", *self._rows()])
@@ -58,7 +59,7 @@ class Answer:
             second = "Its log has no error that is known, and its ranks are not recorded."
             return [first, second, f"Mind: {jobs.ADVICE}"]
         hang = waiting(self.evidence)
-        if hang and self.evidence.running:
+        if hang and self.evidence.running and seconds_since_a_call(self.evidence) > STUCK_SECONDS:
             there, busy = hang.ranks[0], hang.missing[0]
             second = (
                 f"{there.name} waits in {hang.collective} at {show_place(hang.collective.place)}, "
@@ -103,6 +104,10 @@ class Answer:
         return rows + [f"  log: {text[:150]}" for text in last_lines]
 
     __repr__ = __str__
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?")) else ".")
 
 
 def _state(rank: Rank) -> str:

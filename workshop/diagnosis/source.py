@@ -60,6 +60,20 @@ def branch_apart(stack: Sequence[Place], other: Sequence[Place]) -> Place | None
     return None
 
 
+def break_out_of(stack: Sequence[Place], other: Sequence[Place]) -> Place | None:
+    """The `if` with the `break` of the outermost loop that one stack is in and the other is not."""
+    left = sorted((loops_around(stack) or set()) - (loops_around(other) or set()))
+    for file, first in left[:1]:
+        loop = next(n for n in _nodes(file, ast.For, ast.AsyncFor, ast.While) if n.lineno == first)
+        function = next((name for path, _, name in stack if path == file), "")
+        for node in ast.walk(loop):
+            if isinstance(node, ast.If) and any(isinstance(n, ast.Break) for n in node.body):
+                inner = [n for n in _nodes(file, ast.For, ast.While) if n.lineno > first]
+                if not any(n.lineno <= node.lineno <= (n.end_lineno or 0) for n in inner):
+                    return file, node.lineno, function
+    return None
+
+
 def in_for_loop(place: Place) -> bool:
     """Whether a line's innermost loop is a `for`: it works something off, and polls nothing."""
     file, line, _ = place

@@ -493,3 +493,45 @@ def test_equal_loaders_over_different_data():
 
     assert cause_of(loaders(7, 7)) == "same data on all ranks"
     assert cause_of(loaders(7, 8)) == ""
+
+
+def left_a_loop(tmp_path, script: str, inside: int, behind: int) -> Evidence:
+    """Rank 0 calls in a loop for the sixth time, rank 1 calls a barrier behind it after five."""
+    path = tmp_path / "train.py"
+    path.write_text(script)
+    places = [(str(path), line, "<module>") for line in (inside, behind)]
+    steps = [call(n, place=places[0], stack=(places[0],)) for n in range(1, 6)]
+    barrier = call(6, "barrier", place=places[1], stack=(places[1],), done=False)
+    return ranks_with(
+        [*steps, call(6, place=places[0], stack=(places[0],), done=False)], [*steps, barrier]
+    )
+
+
+def test_a_break_of_one_rank_is_told_from_fewer_batches(tmp_path):
+    body = "for epoch in e:\n    for batch in data:\n        step()\n{}barrier()\n"
+    stops = left_a_loop(tmp_path, body.format("    if bad:\n        break\n"), 3, 6)
+    assert cause_of(stops) == "rank ended early" and "train.py:4" in find(stops)[0].reason
+    assert cause_of(left_a_loop(tmp_path, body.format(""), 3, 4)) == "uneven batches"
+
+
+def test_an_optimizer_of_weights_that_the_model_has_no_more():
+    for hashes, cause in (
+        ({str(2**n): 7 for n in range(6)}, "weights do not change"),
+        ({str(2**n): n for n in range(6)}, ""),
+    ):
+        evidence = ranks_with([call(1)], [call(1)])
+        for rank in evidence.ranks:
+            rank.note["hashes"] = [hashes]
+        assert cause_of(evidence) == cause
+
+
+def test_ranks_whose_data_are_at_an_end_in_join_make_nobody_a_straggler():
+    calls = [
+        [dataclasses.replace(call(n), created=100 + 0.1 * n + late) for n in range(2, 40)]
+        for late in (0.0, 0.06)
+    ]
+    evidence = ranks_with(*calls)
+    assert cause_of(evidence) == "straggler"
+    join = "/v/site-packages/torch/distributed/algorithms/join.py"
+    evidence = ranks_with(*calls, stack=[[join, 1, "__exit__"]])
+    assert cause_of(evidence) == ""

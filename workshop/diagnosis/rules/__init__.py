@@ -28,6 +28,7 @@ RULES: tuple[Rule, ...] = (
     # No error, and wrong
     silent.not_a_number,
     silent.weights_differ,
+    silent.weights_do_not_change,
     silent.set_epoch_forgotten,
     silent.same_data,
     silent.batch_norm,

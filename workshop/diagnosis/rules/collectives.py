@@ -8,7 +8,13 @@ from collections.abc import Sequence
 from workshop.diagnosis.collectives import Mismatch, Waiting, first_mismatch, steps_by_rank, waiting
 from workshop.diagnosis.evidence import Evidence, Place, Rank, is_script, show_place
 from workshop.diagnosis.rules.rule import Cases, Finding, rule
-from workshop.diagnosis.source import branch_apart, branch_on_rank, in_for_loop, loops_around
+from workshop.diagnosis.source import (
+    branch_apart,
+    branch_on_rank,
+    break_out_of,
+    in_for_loop,
+    loops_around,
+)
 
 MEET_SECONDS = 15.0  # that ranks may take to start, and to meet
 TOGETHER_SECONDS = 10.0  # that a large exchange may take
@@ -21,6 +27,10 @@ UNEVEN = (
     "batch or none, or train inside `with model.join():`."
 )
 BRANCH = "Call the same collectives on all ranks, outside of `if rank == 0`."
+LEAVE_TOGETHER = (
+    "Let all ranks leave together: the same number of steps, one decision to stop (broadcast it), "
+    "and a barrier before the end."
+)
 AGREE = "Decide on one rank and broadcast, or all_reduce the value that the `if` looks at."
 ORDER = "Sort what you loop over, by name for example, so that all ranks call in one order."
 ELSEWHERE = (
@@ -43,7 +53,11 @@ def uneven(evidence: Evidence) -> Cases:
     counts = steps_by_rank(evidence, mismatch) if mismatch else None
     if not mismatch or _branch(mismatch) or _apart(mismatch):
         return
-    if counts and not _in_one_loop(mismatch):
+    if counts and (place := _break(mismatch)):
+        rank = min(counts, key=counts.__getitem__)
+        reason = f"rank {rank} has left the loop, which it may by the `if` at {show_place(place)}"
+        yield Finding("rank ended early", _pair(mismatch), reason, LEAVE_TOGETHER)
+    elif counts and not _in_one_loop(mismatch):
         fewest, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
         yield (
             _pair(mismatch),
@@ -99,6 +113,12 @@ def _apart(mismatch: Mismatch) -> str:
     return ""
 
 
+def _break(mismatch: Mismatch) -> Place | None:
+    """The `break` by which one of the two ranks may have left a loop that the other is in."""
+    first, second = mismatch.first[1].stack, mismatch.second[1].stack
+    return break_out_of(first, second) or break_out_of(second, first)
+
+
 def _branch(mismatch: Mismatch) -> str:
     return branch_of(*(call.stack for _, call in (mismatch.first, mismatch.second)))
 
@@ -125,7 +145,7 @@ def _pair(mismatch: Mismatch) -> str:
 def somebody_missing(evidence: Evidence) -> Cases:
     """Ranks wait in a collective that another has not called."""
     hang = waiting(evidence)
-    if hang is None or (evidence.running and _seconds_since_a_call(evidence) < STUCK_SECONDS):
+    if hang is None or (evidence.running and seconds_since_a_call(evidence) < STUCK_SECONDS):
         return
     who = ", ".join(str(rank.number) for rank in hang.ranks)
     place = show_place(hang.collective.place)
@@ -163,8 +183,7 @@ def somebody_missing(evidence: Evidence) -> Cases:
                 "rank ended early",
                 where,
                 reason,
-                "Let all ranks leave together: the same number of steps, one decision to stop "
-                "(broadcast it), and a barrier before the end.",
+                LEAVE_TOGETHER,
             )
         elif any(frame[2] in ("pid", "_try_get_data") for frame in rank.stack[:8]):
             yield Finding(
@@ -174,7 +193,7 @@ def somebody_missing(evidence: Evidence) -> Cases:
                 "Look at its data workers: a lock, a network file, a dead process. Set timeout= in "
                 "the DataLoader.",
             )
-        elif not evidence.running or _seconds_since_a_call(evidence) > PATIENCE_SECONDS:
+        elif not evidence.running or seconds_since_a_call(evidence) > PATIENCE_SECONDS:
             if call := waits_for_network(rank):
                 yield Finding("waits for the network", where, f"{reason}, in {call}", TIMEOUT)
             elif not is_busy(rank):
@@ -279,7 +298,7 @@ def _is_making_a_group(rank: Rank) -> bool:
     return bool(_names(rank) & {"new_group", "_new_group_with_tag", "new_subgroups"})
 
 
-def _seconds_since_a_call(evidence: Evidence) -> float:
+def seconds_since_a_call(evidence: Evidence) -> float:
     """How long ago a rank last called a collective."""
     last = max((c.created for rank in evidence.ranks for c in rank.collectives), default=0.0)
     return max(rank.note["time"] for rank in evidence.ranks) - last

@@ -85,6 +85,24 @@ def _steps_that_differ(evidence: Evidence) -> list[tuple[int, dict[int, int]]]:
     return differ if len(differ) > 1 else []
 
 
+@rule(
+    "weights do not change",
+    "Make the optimizer of the wrapped model's parameters, after FSDP or DDP has wrapped it, and "
+    "look at the learning rate.",
+)
+def weights_do_not_change(evidence: Evidence) -> Cases:
+    """At the steps 1, 2, 4, 8, ... the optimizer's weights are the same."""
+    for rank in evidence.ranks:
+        for of_optimizer in rank.note.get("hashes", []):
+            if len(of_optimizer) > 4 and len(set(of_optimizer.values())) == 1:
+                last = max(of_optimizer, key=int)
+                yield (
+                    f"rank {rank.number}: its weights of step {last} are those of step 1",
+                    "it steps, and changes nothing: it may hold weights that the model has no more",
+                )
+                return
+
+
 @rule("order never changes", "Call sampler.set_epoch(epoch) before each epoch.")
 def set_epoch_forgotten(evidence: Evidence) -> Cases:
     """A DistributedSampler that shuffles is still at epoch 0 after more than an epoch."""

@@ -42,9 +42,10 @@ def slow_input(evidence: Evidence) -> Cases:
     "more data, work that only it does, another process on its cores.",
 )
 def straggler(evidence: Evidence) -> Cases:
-    """All but one rank wait."""
+    """All but one rank wait, and not because they have no more data (Join)."""
     steps = _slow(evidence)
-    if steps:
+    joins = any("/algorithms/join.py" in place[0] for r in evidence.ranks for place in r.stack)
+    if steps and not joins:
         slowest = min(steps.of_ranks, key=lambda row: row.wait)
         waits = [row.wait for row in steps.of_ranks if row is not slowest]
         shares = [row.wait / row.seconds for row in steps.of_ranks if row is not slowest]
