@@ -604,7 +604,7 @@ print(f"after {all_steps // 16} outer steps, with the outer rate 0.7 and the mom
 workshop.save_results(diloco_above_local=apart.to_list())
 
 # %% [markdown]
-# A candidate for the difference is the length of its steps. PyTorch's, with g, the mean
+# A candidate for the difference is how far an outer step goes. In PyTorch, g being the mean
 # displacement:
 #
 #     v <- 0.9 v + g
