@@ -710,12 +710,10 @@ pd.DataFrame(rows, columns=["your situation", "take", "from"]).set_index("your s
 # %% [markdown]
 # ## As a script
 #
-# `train_torch_local_sgd.py` trains the course's classifier the same way. What differs from DDP
-# is this function, called every `--sync-every` steps. With `--outer-learning-rate 0.7
-# --outer-momentum 0.9` it is DiLoCo. Any PyTorch image runs it.
-
-# %%
-workshop.show_function("train/train_torch_local_sgd.py", "outer_step")
+# `train_torch_local_sgd.py` trains the course's classifier, on any PyTorch image. What differs from
+# DDP is its `outer_step`, called every `--sync-every` steps. It is the last part of `diloco` above,
+# by default with the outer rate 1 and no momentum: local SGD. With `--outer-learning-rate 0.7
+# --outer-momentum 0.9` it is DiLoCo.
 
 # %%
 estimator = PyTorch(
