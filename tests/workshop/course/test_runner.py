@@ -111,8 +111,11 @@ def test_a_cell_that_hangs_is_ended_and_named(write_notebook, tmp_path):
     assert time.monotonic() - began < 300
 
 
-def test_kernels_that_start_together_in_one_folder_do_not_meet(write_notebook, tmp_path):
+def test_kernels_that_start_together_in_one_folder_do_not_meet(
+    write_notebook, tmp_path, monkeypatch
+):
     """Each has sockets of its own, which go with it: no port that another may take first."""
+    monkeypatch.chdir(tmp_path)  # papermill changes the folder; in threads it may stay in another
     where = "import ipykernel.connect; print(ipykernel.connect.get_connection_info())"
     paths = [
         write_notebook(f"0{n}_k", where, f"import time; time.sleep(1); print({n})")

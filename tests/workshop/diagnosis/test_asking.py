@@ -321,3 +321,14 @@ def test_what_the_recorder_compares(monkeypatch):
         linear.bias += 1
     assert before != recorder.hash_of_some(torch.optim.SGD(linear.parameters(), 0.1)) is not None
     assert recorder.hash_of_some(torch.optim.SGD([x], 0.1)) is None  # no Parameter: such as DTensor
+
+
+def test_a_process_whose_path_is_made_of_a_ranks_is_recorded_too():
+    """As SageMaker's toolkit starts ranks, also where the standard library has a sitecustomize."""
+    code = "import os, sys; print(os.pathsep.join(sys.path))"
+    variables = os.environ | {"PYTHONPATH": str(recording.RECORDER)}
+    path = subprocess.run(
+        [sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True
+    ).stdout
+    folders = path.strip().split(os.pathsep)
+    assert folders.index(str(recording.RECORDER)) < folders.index(os.path.dirname(os.__file__))

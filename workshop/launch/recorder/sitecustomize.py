@@ -37,5 +37,6 @@ with contextlib.suppress(ImportError):
     import sitecustomize  # noqa: F401
 if _this is not None:
     sys.modules.setdefault("sitecustomize", _this)  # who imports this file looks for it here
-# Last: SageMaker's toolkit makes the ranks' PYTHONPATH of its own sys.path.
-sys.path.append(_HERE)
+# SageMaker's toolkit makes the ranks' PYTHONPATH of its own sys.path. Before the standard library:
+# Debian's has a sitecustomize of its own, which would hide this one there.
+sys.path.insert(0, _HERE)
