@@ -255,7 +255,7 @@ def test_a_sitecustomize_of_the_environment_still_runs(tmp_path):
     (tmp_path / "sitecustomize.py").write_text("print('of the environment')\n")
     path = os.pathsep.join([str(recording.RECORDER), str(tmp_path)])
     variables = {**os.environ, "PYTHONPATH": path, "WORKSHOP_RECORD": str(tmp_path)}
-    words = [sys.executable, "-c", "import sys; print(sys.path[-1])"]
+    words = [sys.executable, "-c", "import sys; print(sys.path[1])"]
     done = subprocess.run(words, env=variables, capture_output=True, text=True, check=True)
     lines = ["of the environment", str(recording.RECORDER)]
     assert done.stdout.splitlines() == lines and not done.stderr
