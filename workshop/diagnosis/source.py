@@ -14,6 +14,7 @@ from workshop.diagnosis.evidence import Place, is_script
 RANK = (
     r"(?i)(^|[^a-z])(local_?|global_?|world_?)?rank([^a-z]|$)|is_(main|master|chief)|main_process"
 )
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 def loops_around(stack: Sequence[Place]) -> set[tuple[str, int]] | None:
@@ -64,25 +65,23 @@ def break_out_of(stack: Sequence[Place], other: Sequence[Place]) -> Place | None
     """The `if` with the `break` of the outermost loop that one stack is in and the other is not."""
     left = sorted((loops_around(stack) or set()) - (loops_around(other) or set()))
     for file, first in left[:1]:
-        loop = next(n for n in _nodes(file, ast.For, ast.AsyncFor, ast.While) if n.lineno == first)
         function = next((name for path, _, name in stack if path == file), "")
-        for node in ast.walk(loop):
-            if isinstance(node, ast.If) and any(isinstance(n, ast.Break) for n in node.body):
-                inner = [n for n in _nodes(file, ast.For, ast.While) if n.lineno > first]
-                if not any(n.lineno <= node.lineno <= (n.end_lineno or 0) for n in inner):
-                    return file, node.lineno, function
+        for node in _nodes(file, ast.If):
+            breaks = any(isinstance(statement, ast.Break) for statement in node.body)
+            loop = _innermost_loop(file, node.lineno)
+            if breaks and loop and loop.lineno == first:
+                return file, node.lineno, function
     return None
 
 
 def in_for_loop(place: Place) -> bool:
     """Whether a line's innermost loop is a `for`: it works something off, and polls nothing."""
-    file, line, _ = place
-    around = [
-        node
-        for node in _nodes(file, ast.For, ast.AsyncFor, ast.While)
-        if node.lineno <= line <= (node.end_lineno or 0)
-    ]
-    return bool(around) and not isinstance(max(around, key=lambda n: n.lineno), ast.While)
+    return isinstance(_innermost_loop(*place[:2]), (ast.For, ast.AsyncFor))
+
+
+def _innermost_loop(file: str, line: int) -> ast.stmt | None:
+    around = [node for node in _nodes(file, *LOOPS) if _is_in(line, [node])]
+    return max(around, key=lambda node: node.lineno, default=None)
 
 
 def _is_in(line: int, body: Sequence[ast.stmt]) -> bool:
@@ -94,7 +93,7 @@ def _loops(file: str) -> list[tuple[int, int]] | None:
     """First and last lines of a file's loops."""
     if _tree(file) is None:
         return None
-    nodes = _nodes(file, ast.For, ast.AsyncFor, ast.While)
+    nodes = _nodes(file, *LOOPS)
     return [(node.lineno, node.end_lineno or node.lineno) for node in nodes]
 
 
