@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
@@ -32,8 +33,8 @@ WARM_UP, STEPS = 5, 60
 WAYS = ("off", "off again", "flight recorder", "all")
 
 
-def block(way: str, folder: str) -> tuple[float, float]:
-    """Seconds of the processor per step, both ranks together; the recorder thread's share."""
+def block(way: str, folder: str) -> tuple[float, float, float]:
+    """Seconds of the processor per step, both ranks together; shares of the thread and the hook."""
     pipes = []
     for rank in range(2):
         read, write = os.pipe()
@@ -48,16 +49,19 @@ def block(way: str, folder: str) -> tuple[float, float]:
     for pipe in pipes:
         pipe.close()
         os.wait()
-    return sum(seconds for seconds, _ in answers), statistics.mean(share for _, share in answers)
+    seconds, thread, hook = zip(*answers, strict=True)
+    return sum(seconds), statistics.mean(thread), statistics.mean(hook)
 
 
-def train(rank: int, way: str, folder: str) -> tuple[float, float]:
-    """One rank's seconds per step, and the share of the time that its recorder's thread took."""
+def train(rank: int, way: str, folder: str) -> tuple[float, float, float]:
+    """One rank's seconds per step; what the recorder's thread and its hook took of the time."""
+    hooked = [0.0]
     os.environ["TORCH_FR_BUFFER_SIZE"] = str(0 if way.startswith("off") else ENTRIES)
     if way == "all":
         sys.path.append(str(RECORDER))
         import workshop_recorder
 
+        workshop_recorder.Recorder.stepped = timed(workshop_recorder.Recorder.stepped, hooked)
         workshop_recorder.start(os.path.dirname(folder))
     torch.set_num_threads(1)
     store = dist.FileStore(folder, 2)
@@ -67,11 +71,23 @@ def train(rank: int, way: str, folder: str) -> tuple[float, float]:
     for step in range(WARM_UP + STEPS):
         if step == WARM_UP:
             began, clock, thread = time.process_time(), time.perf_counter(), recorder_seconds()
+            hooked[0] = 0.0
         optimizer.zero_grad()
         model(batch).square().mean().backward()
         optimizer.step()
-    share = (recorder_seconds() - thread) / (time.perf_counter() - clock)
-    return (time.process_time() - began) / STEPS, share
+    cpu, clock = time.process_time() - began, time.perf_counter() - clock
+    return cpu / STEPS, (recorder_seconds() - thread) / clock, hooked[0] / clock
+
+
+def timed(function: Callable[..., object], seconds: list[float]) -> Callable[..., None]:
+    """function, which adds the seconds that it takes to seconds[0]."""
+
+    def call(*arguments: object) -> None:
+        began = time.perf_counter()
+        function(*arguments)
+        seconds[0] += time.perf_counter() - began
+
+    return call
 
 
 def recorder_seconds() -> float:
@@ -91,19 +107,21 @@ def interval(values: list[float], repeats: int = 4000) -> tuple[float, float, fl
 
 def main() -> None:
     """Compare each round's blocks; print medians and their intervals."""
-    rounds, shares = int(sys.argv[1]) if sys.argv[1:] else 30, []
+    rounds = int(sys.argv[1]) if sys.argv[1:] else 30
+    shares: list[tuple[float, ...]] = []
     seconds: dict[str, list[float]] = {way: [] for way in WAYS}
     for _ in range(rounds):
         for way in random.sample(WAYS, len(WAYS)):
             with tempfile.TemporaryDirectory() as folder:
-                cpu, share = block(way, f"{folder}/store")
+                cpu, *share = block(way, f"{folder}/store")
             seconds[way].append(cpu)
-            shares += [share] if way == "all" else []
+            shares += [tuple(share)] if way == "all" else []
     print(f"off: {1000 * statistics.median(seconds['off']):.2f} ms of the processor per step")
     for way in WAYS[1:]:
         ratios = [b / a - 1 for a, b in zip(seconds["off"], seconds[way], strict=True)]
         print(way, "{:+.2%}, 95 % interval {:+.2%} to {:+.2%}".format(*interval(ratios)))
-    print("thread", "{:.3%} of the time, {:.3%} to {:.3%}".format(*interval(shares)))
+    for name, values in zip(("thread", "hook"), zip(*shares, strict=True), strict=True):
+        print(name, "{:.3%} of the time, {:.3%} to {:.3%}".format(*interval(list(values))))
 
 
 if __name__ == "__main__":
