@@ -40,7 +40,7 @@ from sharding import gpt
 
 TEST_SEQUENCES = 64
 STEPS = 1  # taken at a time, of ways that send in every step
-BLOCK_SECONDS = 0.15  # of a block, at least: far above the moment by which ranks begin apart
+BLOCK_SECONDS = 0.1  # of a block, at least: far above the moment by which ranks begin apart
 BLOCKS = 2  # of each way in a round: a short disturbance hits more ways alike
 
 
