@@ -52,14 +52,14 @@ def main() -> None:
 
 
 def download(wheels: Path) -> None:
-    """Fetch what the lock names, pip for .venv, and uv. The set-up will check the lock's hashes.
+    """Fetch what the lock names, and uv. The set-up will check the lock's hashes.
 
     pip demands hashes for all or none, and torch has none: so without them here.
     """
     locked = re.sub(r" \\\n +--hash=\S+", "", LOCK.read_text())
     versions = wheels.parent / "versions.txt"
-    versions.write_text(f"{locked}\npip\n")
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+    versions.write_text(locked)
+    command = [sys.executable, "-m", "pip", "download", "-qq", "--no-deps"]
     command += ["--disable-pip-version-check", "--dest", str(wheels)]
     subprocess.run([*command, "-r", str(versions)], check=True)
     subprocess.run([*command, "-r", str(REQUIREMENTS / "uv.txt")], check=True)

@@ -107,9 +107,9 @@ def find_python(uv: str, python: str | None) -> str:
     made_for = BUNDLE.exists() and (BUNDLE / "made_for").read_text().strip()
     for version in VERSIONS:
         command = [uv, "python", "find", "--no-project", "--no-python-downloads", "--system"]
-        if executable := output_of([*command, version]).strip():
-            if made_for in (False, this_machine(executable)):
-                return executable
+        executable = output_of([*command, version]).strip()
+        if executable and made_for in (False, this_machine(executable)):
+            return executable
     if made_for:
         here = this_machine(sys.executable)
         version = made_for.split()[1]
