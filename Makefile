@@ -1,7 +1,7 @@
 # The whole kit from two commands: `make run`, `make test`. Both set .venv up first when it is
 # missing or out of date. `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup ready run site slides figures translations lab lint test soak test-matrix sdk-v3 ray bench doctor lock clean distclean
+.PHONY: help setup ready run site slides figures translations lab lint test soak test-matrix sdk-v3 ray bench doctor lock bundle clean distclean
 SHELL := /bin/sh
 
 # Another Python for .venv:  make setup PYTHON=/path/to/python3.11
@@ -83,6 +83,9 @@ doctor: ready ## check this machine, one line per requirement
 
 lock: ready ## resolve tools/requirements/*.in again (UPGRADE=1: newest versions)
 	@$(BIN)/python -m tools.setup.lock $(if $(UPGRADE),--upgrade)
+
+bundle: ready ## the kit with all packages as one file, for laptops without a network
+	@$(INSIDE) $(BIN)/python -m tools.bundle
 
 clean: ## stop the emulator, remove build/ and tools' caches
 	@if [ -x $(BIN)/local-sagemaker ]; then $(BIN)/local-sagemaker stop >/dev/null 2>&1 || true; fi

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import platform
 import re
 import shutil
 import sys
@@ -18,6 +19,7 @@ PYTHON = VENV / "bin" / "python"
 UV_FOLDER = ROOT / ".uv"
 LOCK = REQUIREMENTS / "lock.txt"
 LOG = ROOT / ".uv" / "setup.log"
+BUNDLE = ROOT / ".bundle"  # in a kit that `make bundle` packed: all packages, for this machine
 NO_PYTHON = """\
 {problem}; Python 3.11 or 3.12 (64 bit) is needed.
 Install one, for example:
@@ -29,6 +31,10 @@ NO_PIP = """\
 uv, which installs the packages, could not be fetched: {python} has no working pip or venv.
 Install one (Debian, Ubuntu: sudo apt-get install python3-venv), or uv {version} itself,
 then run make setup again."""
+NOT_FOR = """\
+This bundle was made for {made_for}; this is {here}.
+Install that Python (Debian, Ubuntu: sudo apt-get install python{version} python{version}-venv), or
+run make bundle on such a machine. With a network, delete .bundle and run make again."""
 # sagemaker-training's own mpirun launcher preloads a C module of this name to give a container
 # its host name. Here the kernel does, so an empty module will do where no C compiler is found.
 GETHOSTNAME = '"""Stands in for the C module of sagemaker-training: no compiler was found."""\n'
@@ -98,10 +104,16 @@ def find_python(uv: str, python: str | None) -> str:
             problem = f"PYTHON={python} " + (f"is Python {actual}" if actual else "does not run")
             raise SetupError(NO_PYTHON.format(problem=problem))
         return python
+    made_for = BUNDLE.exists() and (BUNDLE / "made_for").read_text().strip()
     for version in VERSIONS:
         command = [uv, "python", "find", "--no-project", "--no-python-downloads", "--system"]
-        if executable := output_of([*command, version]).strip():
+        executable = output_of([*command, version]).strip()
+        if executable and made_for in (False, this_machine(executable)):
             return executable
+    if made_for:
+        here = this_machine(sys.executable)
+        version = made_for.split()[1]
+        raise SetupError(NOT_FOR.format(made_for=made_for, here=here, version=version))
     raise SetupError(NO_PYTHON.format(problem="No Python 3.11 or 3.12 was found"))
 
 
@@ -111,8 +123,21 @@ def version_of(python: str) -> str:
     return output_of([python, "-c", code]).strip()
 
 
+def this_machine(python: str) -> str:
+    """Whom a bundle serves, such as "Python 3.11 on Linux x86_64"."""
+    version = version_of(python).rpartition(".")[0]
+    return f"Python {version} on {platform.system()} {platform.machine()}"
+
+
 def uv_settings(python: Path) -> dict[str, str]:
-    """The environment for uv: pip's settings (files and PIP_*) under uv's names."""
+    """The environment for uv: pip's settings (files and PIP_*) under uv's names.
+
+    In a bundle there is no index: all packages lie in a folder.
+    """
+    if BUNDLE.exists():
+        return clean_environment(
+            UV_OFFLINE="1", UV_NO_INDEX="1", UV_FIND_LINKS=str(BUNDLE / "wheels")
+        )
     settings: dict[str, str] = {}
     for line in output_of([str(python), "-m", "pip", "config", "list"]).splitlines():
         name, _, value = line.partition("=")

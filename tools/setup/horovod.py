@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tools.setup.environment import LOCK, pinned
+from tools.setup.environment import BUNDLE, LOCK, pinned
 from tools.setup.lock import blocks, name_of
 from tools.setup.state import REQUIREMENTS, compiler, read_json, write_json
 from tools.setup.steps import SetupError, clean_environment, output_of, run
@@ -52,12 +52,17 @@ def install_horovod(prefix: Path, uv: str, settings: dict[str, str]) -> None:
         return
     log = prefix / "log" / "horovod.log"
     log.unlink(missing_ok=True)
+    built = next(BUNDLE.glob("wheels/horovod-*.whl"), None)
     missing = "C++ compiler" if compiler() is None else "make" if not shutil.which("make") else None
-    if missing:
+    if missing and not built:
         report(state, "no-compiler", f"no {missing} was found", INSTALL_COMPILER)
         return
     try:
-        build(prefix, uv, settings, log)
+        if built:
+            command = [uv, "pip", "install", "--python", str(prefix / "bin" / "python")]
+            run("install Horovod", [*command, "--no-deps", str(built)], settings, log)
+        else:
+            build(prefix, uv, settings, log)
         quiet = clean_environment(TF_CPP_MIN_LOG_LEVEL="3", TF_USE_LEGACY_KERAS="1")
         quiet.pop("LD_LIBRARY_PATH", None)  # it must work without
         run("try Horovod", [str(prefix / "bin" / "python"), "-c", TRY], quiet, log)

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from waiting import until, wait_until_gone
 
+from tools.bundle import pack_installed
 from tools.setup import environment, horovod, state, steps
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -306,3 +307,46 @@ def test_packages_are_compiled_once_for_all():
         compiled = {path: importlib.util.cache_from_source(path) for path in folder.rglob("*.py")}
         missing = [path for path, cached in compiled.items() if not Path(cached).exists()]
         assert len(missing) <= 0.01 * len(compiled), missing[:5]  # templates that are no Python
+
+
+@pytest.fixture
+def bundle(tmp_path, monkeypatch):
+    """A kit that `make bundle` packed, for another machine."""
+    folder = tmp_path / ".bundle"
+    (folder / "wheels").mkdir(parents=True)
+    (folder / "made_for").write_text("Python 3.11 on Plan9 mips\n")
+    monkeypatch.setattr(environment, "BUNDLE", folder)
+    return folder
+
+
+def test_a_bundle_asks_no_index(bundle, monkeypatch):
+    monkeypatch.setenv("PIP_INDEX_URL", "https://index.invalid/simple")
+    settings = environment.uv_settings(Path(sys.executable))
+    assert settings["UV_FIND_LINKS"] == str(bundle / "wheels")
+    assert settings["UV_NO_INDEX"] == settings["UV_OFFLINE"] == "1"
+    assert "UV_DEFAULT_INDEX" not in settings
+
+
+def test_a_bundle_for_another_machine_says_which(bundle, tmp_path):
+    uv = executable(tmp_path / "uv", f"#!/bin/sh\necho {sys.executable}\n")
+    with pytest.raises(steps.SetupError, match=r"made for Python 3\.11 on Plan9 mips; this is Python"):
+        environment.find_python(str(uv), None)
+    here = environment.this_machine(sys.executable)
+    (bundle / "made_for").write_text(f"{here}\n")
+    assert environment.find_python(str(uv), None) == sys.executable
+
+
+def test_a_package_that_was_built_here_is_packed_again(tmp_path):
+    pack_installed("jmespath", tmp_path)
+    (wheel,) = tmp_path.glob("jmespath-*.whl")
+    command = [sys.executable, "-m", "pip", "install", "-qq", "--no-index", "--no-deps"]
+    subprocess.run([*command, "--target", tmp_path / "installed", wheel], check=True)
+    code = "import jmespath; print(jmespath.__file__, jmespath.search('a', {'a': 1}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "installed")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"{tmp_path}/installed/jmespath/__init__.py 1\n"
