@@ -329,7 +329,9 @@ def test_a_bundle_asks_no_index(bundle, monkeypatch):
 
 def test_a_bundle_for_another_machine_says_which(bundle, tmp_path):
     uv = executable(tmp_path / "uv", f"#!/bin/sh\necho {sys.executable}\n")
-    with pytest.raises(steps.SetupError, match=r"made for Python 3\.11 on Plan9 mips; this is Python"):
+    with pytest.raises(
+        steps.SetupError, match=r"made for Python 3\.11 on Plan9 mips; this is Python"
+    ):
         environment.find_python(str(uv), None)
     here = environment.this_machine(sys.executable)
     (bundle / "made_for").write_text(f"{here}\n")
