@@ -6,6 +6,7 @@ import datetime
 import json
 import re
 from pathlib import Path
+from typing import TextIO
 
 import click
 
@@ -49,7 +50,12 @@ def hand_in(name: str, out: Path) -> None:
     show_default=False,
     help="Default: build/class.html",
 )
-def report(files: tuple[Path, ...], out: Path) -> None:
+@click.option(
+    "--roster",
+    type=click.File(encoding="utf-8"),
+    help="A text file with a name per line: who of them has not handed in?",
+)
+def report(files: tuple[Path, ...], out: Path, roster: TextIO | None) -> None:
     """Make one page of participants' hand-ins: who is where, and what stops them.
 
     A line for each file that cannot be read; exit status 1 only if none could be.
@@ -62,8 +68,12 @@ def report(files: tuple[Path, ...], out: Path) -> None:
     if not people:
         raise click.ClickException("no file could be read, so there is no report.")
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(class_report.page(people, broken), "utf-8", "replace")
+    names = [line.strip() for line in roster or () if line.strip()]
+    missing = class_report.not_handed_in(people, names)
+    out.write_text(class_report.page(people, broken, missing), "utf-8", "replace")
     click.echo(f"{out}: {len(people)} participants")
+    if missing:
+        click.echo(f"not handed in: {', '.join(missing)}")
 
 
 @class_.command()

@@ -7,10 +7,11 @@ on a choice is answered by the page itself and leaves no trace.
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +39,11 @@ class Unreadable(ValueError):
 
 @dataclass(frozen=True)
 class HandIn:
-    """One participant's file. lessons: number -> what `lesson_state` returns."""
+    """One participant's file. lessons: number -> what `lesson_state` returns; when: it was made."""
 
     name: str
     lessons: dict[str, dict[str, Any]]
+    when: str = ""
 
 
 def hand_in(name: str, notebooks: Path = NOTEBOOKS) -> dict[str, Any]:
@@ -52,7 +54,8 @@ def hand_in(name: str, notebooks: Path = NOTEBOOKS) -> dict[str, Any]:
         state = lesson_state(path, exercises if exercises.is_file() else None)
         if state["run"] or any(verdict != OPEN for verdict, _ in state["exercises"].values()):
             states[number(path)] = state
-    return {"format": FORMAT, "name": name, "lessons": states}
+    when = datetime.datetime.now().astimezone().isoformat(" ", "minutes")
+    return {"format": FORMAT, "name": name, "when": when, "lessons": states}
 
 
 def lesson_state(lesson: Path, exercises: Path | None) -> dict[str, Any]:
@@ -117,7 +120,7 @@ def read(path: Path) -> HandIn:
     for lesson, state in states.items():
         if not _is_state(state):
             raise Unreadable(f"lesson {lesson[:10]!r} is not as `workshop class hand-in` writes it")
-    return HandIn(name.strip()[:60], states)
+    return HandIn(name.strip()[:60], states, str(content.get("when", ""))[:30])
 
 
 def _is_state(state: object) -> bool:
@@ -150,23 +153,38 @@ def read_all(paths: list[Path]) -> tuple[list[HandIn], list[str]]:
             broken.append(f"{path.name}: {error}")
     often = Counter(person.name for _, person in hand_ins)
     named = [
-        HandIn(f"{person.name} ({path.name})", person.lessons) if often[person.name] > 1 else person
+        replace(person, name=f"{person.name} ({path.name})") if often[person.name] > 1 else person
         for path, person in hand_ins
     ]
     return sorted(named, key=lambda person: person.name.casefold()), broken
 
 
-def page(people: list[HandIn], broken: list[str]) -> str:
-    """The report as HTML; whatever the files hold is escaped."""
+def not_handed_in(people: list[HandIn], roster: list[str]) -> list[str]:
+    """The roster's names that no hand-in bears; case and spaces do not matter."""
+    there = {" ".join(person.name.split()).casefold() for person in people}
+    return [name for name in roster if " ".join(name.split()).casefold() not in there]
+
+
+def page(people: list[HandIn], broken: list[str], missing: list[str] | None = None) -> str:
+    """The report as HTML; whatever the files hold is escaped. missing: names of a roster."""
+    results = {person.name: results_of(person) for person in people}
     return render(
         "class.html.j2",
         people=people,
         broken=broken,
+        missing=missing or [],
+        results=results,
+        checked=sorted({exercise for states in results.values() for exercise in states}),
         lessons=sorted({lesson for person in people for lesson in person.lessons}),
         where={person.name: where(person) for person in people},
         exercises=stopping(people),
         guesses=wrong_guesses(people),
     )
+
+
+def results_of(person: HandIn) -> dict[str, list[str]]:
+    """A participant's exercises: number -> [state, message]."""
+    return {k: v for lesson in person.lessons.values() for k, v in lesson["exercises"].items()}
 
 
 def where(person: HandIn) -> str:

@@ -52,11 +52,23 @@ def test_the_report_of_thirty_files_of_which_eight_are_broken(command, tmp_path)
     assert "22 participants" in page and "Twin (18.json)" in page and "Twin (19.json)" in page
     assert "<script" not in page and page.count("&lt;script&gt;") >= 3
     assert "02 · The ring" in page
+    assert page.count('<td title="">✓</td>') == 17
+    assert page.count('<td title="Rank 0 got too much">✗</td>') == 4
     people, _ = class_report.read_all(paths)
     (row,) = class_report.stopping(people)
     assert (row["right"], row["wrong"], row["message"]) == (17, 5, "Rank 0 got too much")
     (row,) = class_report.wrong_guesses(people)
     assert (row["guessed"], row["wrong"], row["high"]) == (22, 2, 1)
+
+
+def test_who_of_a_roster_has_not_handed_in(command, tmp_path):
+    paths, roster = a_class(tmp_path), tmp_path / "roster.txt"
+    roster.write_text("person  00\n\nGrace Hopper\n")
+    out = tmp_path / "class.html"
+    status, output = command("class", "report", *paths, "--out", out, "--roster", roster)
+    assert status == 0, output
+    assert output.endswith("not handed in: Grace Hopper\n")
+    assert "<p>Grace Hopper</p>" in out.read_text()
 
 
 def test_only_a_report_of_nothing_fails(command, tmp_path):
@@ -101,5 +113,6 @@ def test_a_hand_in_holds_what_the_notebooks_show(tmp_path, monkeypatch):
 def test_the_command_writes_a_file_that_the_report_reads(command, tmp_path):
     status, output = command("class", "hand-in", "Ada L.", "--out", tmp_path)
     assert status == 0, output
-    assert class_report.read(tmp_path / "hand-in-Ada-L.json").name == "Ada L."
+    person = class_report.read(tmp_path / "hand-in-Ada-L.json")
+    assert person.name == "Ada L." and person.when.startswith("20")
     assert command("class", "hand-in", "../..", "--out", tmp_path)[0] == 2
