@@ -135,9 +135,9 @@ def uv_settings(python: Path) -> dict[str, str]:
     In a bundle there is no index: all packages lie in a folder.
     """
     if BUNDLE.exists():
-        return clean_environment(
-            UV_OFFLINE="1", UV_NO_INDEX="1", UV_FIND_LINKS=str(BUNDLE / "wheels")
-        )
+        # In a cache that knows an index uv may look for a package there, and not in the folder.
+        folders = {"UV_FIND_LINKS": str(BUNDLE / "wheels"), "UV_CACHE_DIR": str(BUNDLE / "cache")}
+        return clean_environment(UV_OFFLINE="1", UV_NO_INDEX="1", **folders)
     settings: dict[str, str] = {}
     for line in output_of([str(python), "-m", "pip", "config", "list"]).splitlines():
         name, _, value = line.partition("=")

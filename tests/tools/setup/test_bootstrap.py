@@ -323,6 +323,7 @@ def test_a_bundle_asks_no_index(bundle, monkeypatch):
     monkeypatch.setenv("PIP_INDEX_URL", "https://index.invalid/simple")
     settings = environment.uv_settings(Path(sys.executable))
     assert settings["UV_FIND_LINKS"] == str(bundle / "wheels")
+    assert settings["UV_CACHE_DIR"] == str(bundle / "cache")
     assert settings["UV_NO_INDEX"] == settings["UV_OFFLINE"] == "1"
     assert "UV_DEFAULT_INDEX" not in settings
 
