@@ -23,7 +23,12 @@ def ensure_up(report: Callable[[str], object] = print) -> tuple[local_sagemaker.
     state, port = local_sagemaker.state_directory(), local_sagemaker.DEFAULT_PORT
     if running := local_sagemaker.running(state):
         return running, False
-    running = local_sagemaker.start(state, port if is_free(port) else 0)
+    try:
+        running = local_sagemaker.start(state, port if is_free(port) else 0)
+    except local_sagemaker.EmulatorError:
+        if is_free(port):
+            raise
+        running = local_sagemaker.start(state, 0)  # somebody else took it in the meantime
     report(f"The emulator was down; started it on {running.url}.")
     return running, True
 
