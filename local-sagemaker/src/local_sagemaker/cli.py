@@ -1,11 +1,13 @@
-"""The command `local-sagemaker`: start, stop, point a shell at it, interrupt a spot job."""
+"""The command `local-sagemaker`: the emulator, its jobs, and what this machine allows them."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import shlex
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,26 +16,16 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from local_sagemaker import daemon
 from local_sagemaker.cluster.spec import MAX_INSTANCES, PROCESSES
+from local_sagemaker.emulator_error import EmulatorError
+from local_sagemaker.job_events import JobEvents
 from local_sagemaker.training import spot
 from local_sagemaker.training.job_record import FINAL
 
 MAX_GRACE = 3600  # seconds
-OLD_CLIENTS = """\
-An AWS CLI before 2.13 (of version 1: before 1.29) and a boto3 before 1.28 ignore AWS_ENDPOINT_URL
-and call AWS itself. Give such a CLI --endpoint-url "$AWS_ENDPOINT_URL" each time.
-get_execution_role() of the sagemaker SDK 2 calls AWS itself, too: write the role's ARN instead.
-"""
+FOLLOW_SECONDS = 0.5
 
 
-class Commands(click.Group):
-    def invoke(self, context: click.Context) -> object:
-        try:
-            return super().invoke(context)
-        except daemon.EmulatorError as error:
-            raise click.ClickException(str(error)) from error
-
-
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """SageMaker on this machine: training jobs and hosted models as real processes."""
 
@@ -96,16 +88,13 @@ def start(port, isolation, grace, max_instances, foreground, state) -> None:
 
 
 def _serve(state: Path, *settings: Any) -> None:
-    from local_sagemaker.server.serve import CannotServe, serve
+    from local_sagemaker.server.serve import serve
 
     # moto's EC2 begins with 1,300 images in each region, and all would be written with each change.
     os.environ.setdefault("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
-    try:
-        serve(state, *settings)
-    except CannotServe as error:
-        raise click.ClickException(str(error)) from error
+    serve(state, *settings)
 
 
 @main.command()
@@ -141,13 +130,67 @@ def env() -> None:
     """Print what a shell needs: eval "$(local-sagemaker env)"."""
     try:
         variables = daemon.environment_of_running()
-    except daemon.EmulatorError:
+    except EmulatorError:
         click.echo("false")  # eval takes its exit status from this, not from ours
         raise
-    lines = [f"# {line}" for line in OLD_CLIENTS.splitlines()]
-    lines += [f"unset {name}" for name in daemon.conflicting_variables(os.environ)]
+    lines = [f"unset {name}" for name in daemon.conflicting_variables(os.environ)]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
     click.echo("\n".join(lines), color=True)  # otherwise click removes escape sequences from paths
+
+
+@main.command()
+def doctor() -> None:
+    """Try what this machine allows jobs: a line for each thing, and what to do where it lacks."""
+    from local_sagemaker.doctor import findings
+
+    for name, here, to_do in findings():
+        click.echo(f"{'!!' if to_do else 'ok'}  {name:<11} {here}")
+        if to_do:
+            click.echo(f"{'':<16}to do: {to_do}")
+
+
+@main.command()
+def jobs() -> None:
+    """List training jobs, the newest first: status, seconds, instances, name."""
+    pages = daemon.client("sagemaker").get_paginator("search").paginate(Resource="TrainingJob")
+    found = [result["TrainingJob"] for page in pages for result in page["Results"]]
+    if not found:
+        click.echo("No jobs yet.")
+    for job in found:
+        status, seconds = job["TrainingJobStatus"], job.get("TrainingTimeInSeconds")
+        spent = "" if seconds is None else f"{seconds} s"
+        instances = "{InstanceCount} x {InstanceType}".format(**job["ResourceConfig"])
+        click.echo(f"{status:<10} {spent:>8}  {instances:<20} {job['TrainingJobName']}")
+
+
+@contextlib.contextmanager
+def _answered(job: str) -> Iterator[None]:
+    """A refusal, or no answer, becomes a sentence."""
+    try:
+        yield
+    except (ClientError, BotoCoreError) as error:
+        raise EmulatorError(f"Job {job}: {error} `local-sagemaker jobs` lists them.") from error
+
+
+@main.command()
+@click.argument("job")
+@click.option("--follow", "-f", is_flag=True, help="Keep printing until the job has ended.")
+def logs(job, follow) -> None:
+    """Print what the instances of JOB said, in the order of time, and how it ended."""
+    api, events = daemon.client("sagemaker"), JobEvents(daemon.client("logs"), job)
+    ended = False
+    with _answered(job):
+        while not ended:
+            description = api.describe_training_job(TrainingJobName=job)
+            ended = description["TrainingJobStatus"] in FINAL
+            for host, line in events.new():
+                click.echo(f"{host}  {line}")
+            if not follow:
+                break
+            time.sleep(0 if ended else FOLLOW_SECONDS)
+    if ended:
+        reason = description.get("FailureReason")
+        click.echo(f"{description['TrainingJobStatus']}{': ' + reason if reason else ''}")
 
 
 @main.command()
@@ -159,11 +202,8 @@ def interrupt(job) -> None:
     is not training yet is interrupted once it does. AWS has no such command: there it happens
     when AWS needs the instances.
     """
-    try:
+    with _answered(job):
         description = daemon.client("sagemaker").describe_training_job(TrainingJobName=job)
-    except (ClientError, BotoCoreError) as error:
-        text = f"Job {job}: {error} `aws sagemaker list-training-jobs` lists the jobs."
-        raise click.ClickException(text) from error
     if description["TrainingJobStatus"] in FINAL:
         raise click.UsageError(f"{job} has ended already: {description['TrainingJobStatus']}.")
     if not description["EnableManagedSpotTraining"]:

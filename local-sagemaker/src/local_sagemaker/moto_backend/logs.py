@@ -43,7 +43,7 @@ _MotoLogStream = moto_logs.LogStream
 
 
 class Journal:
-    """The database. The process uses one, from `open_journal` to `close_journal`."""
+    """The database. The process uses one, from `open_journal` on."""
 
     def __init__(self, path: Path) -> None:
         self.lock = threading.RLock()
@@ -91,13 +91,6 @@ def open_journal(path: Path) -> None:
     global _journal
     _journal = Journal(path)
     moto_logs.LogStream = StoredLogStream  # type: ignore[misc]
-
-
-def close_journal() -> None:
-    """From now on they are in moto's memory again."""
-    global _journal
-    _journal = None
-    moto_logs.LogStream = _MotoLogStream  # type: ignore[misc]
 
 
 def forget_deleted_streams() -> None:
