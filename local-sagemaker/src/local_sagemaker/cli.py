@@ -15,7 +15,7 @@ import click
 from botocore.exceptions import BotoCoreError, ClientError
 
 from local_sagemaker import daemon
-from local_sagemaker.cluster.spec import MAX_INSTANCES, PROCESSES
+from local_sagemaker.cluster.spec import PROCESSES
 from local_sagemaker.emulator_error import EmulatorError
 from local_sagemaker.job_events import JobEvents
 from local_sagemaker.training import spot
@@ -46,21 +46,14 @@ def main() -> None:
     show_default=True,
     help="Seconds from SIGTERM to SIGKILL.",
 )
-@click.option(
-    "--max-instances",
-    type=click.IntRange(min=1),
-    default=MAX_INSTANCES,
-    show_default=True,
-    help="Instances of all jobs that run at once.",
-)
 @click.option("--foreground", is_flag=True, help="Run until Ctrl-C, and log to this terminal.")
 @click.option("--state", type=Path, default=None, hidden=True)
-def start(port, isolation, grace, max_instances, foreground, state) -> None:
+def start(port, isolation, grace, foreground, state) -> None:
     """Start the emulator in the background."""
     state = state or daemon.state_directory()
     number = daemon.DEFAULT_PORT if port is None else port
     if foreground:
-        return _serve(state, number, isolation, grace, max_instances)
+        return _serve(state, number, isolation, grace)
     emulator = daemon.running(state)
     if emulator:
         if port not in (None, 0, emulator.port):
@@ -71,7 +64,6 @@ def start(port, isolation, grace, max_instances, foreground, state) -> None:
         click.echo(f"The emulator is up: {emulator.url} (pid {emulator.pid})")
         return
     options = ["--isolation", isolation, "--grace", str(grace)]
-    options += ["--max-instances", str(max_instances)]
     emulator = daemon.start(state, number, options)
     click.echo(f"The emulator answers on {emulator.url} (pid {emulator.pid})")
     if emulator.isolation == PROCESSES:

@@ -157,12 +157,7 @@ def forget(state: Path) -> None:
     for name in ("moto", "jobs", "endpoints", "transforms", "tmp"):
         if (state / name).is_dir():
             remove(state / name)
-    for name in (
-        "emulator.json",
-        "emulator.log",
-        "sdk-defaults.yaml",
-        credentials.FILE,
-    ):
+    for name in ("emulator.json", "emulator.log", "sdk-defaults.yaml", credentials.FILE):
         (state / name).unlink(missing_ok=True)
 
 

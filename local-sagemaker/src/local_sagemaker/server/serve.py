@@ -18,7 +18,6 @@ from pathlib import Path
 from local_sagemaker import credentials, daemon
 from local_sagemaker.api.managers import Managers
 from local_sagemaker.cluster import probe
-from local_sagemaker.cluster.spec import MAX_INSTANCES
 from local_sagemaker.core.aws import LocalAws
 from local_sagemaker.emulator_error import EmulatorError
 from local_sagemaker.moto_backend.state import MotoState
@@ -37,7 +36,6 @@ def serve(
     port: int,
     isolation: str = "auto",
     grace_seconds: float = GRACE_SECONDS,
-    max_instances: int = MAX_INSTANCES,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C. Raises EmulatorError when that is not possible.
 
@@ -56,7 +54,7 @@ def serve(
             moto_state = MotoState(state / "moto")
             moto_state.load()
             aws = LocalAws(port, owner, moto_state)
-            managers = Managers(state, aws, kind, grace_seconds, max_instances)
+            managers = Managers(state, aws, kind, grace_seconds)
             emulator = Emulator(managers.operations(), moto_state, owner, managers.runtime)
         server.respond = emulator
         _serve_until_signal(server, managers, state, kind, why)
