@@ -145,10 +145,10 @@ def doctor() -> None:
 def jobs() -> None:
     """List training jobs, the newest first: status, seconds, instances, name."""
     pages = daemon.client("sagemaker").get_paginator("search").paginate(Resource="TrainingJob")
-    found = [result["TrainingJob"] for page in pages for result in page["Results"]]
-    if not found:
+    every = [result["TrainingJob"] for page in pages for result in page["Results"]]
+    if not every:
         click.echo("No jobs yet.")
-    for job in found:
+    for job in every:
         status, seconds = job["TrainingJobStatus"], job.get("TrainingTimeInSeconds")
         spent = "" if seconds is None else f"{seconds} s"
         instances = "{InstanceCount} x {InstanceType}".format(**job["ResourceConfig"])
