@@ -7,7 +7,7 @@ import socket
 
 from command_harness import ok, refused, run
 
-from local_sagemaker import daemon, doctor
+from local_sagemaker import doctor
 from local_sagemaker.cli import main
 from local_sagemaker.cluster import linux, probe
 
@@ -30,7 +30,7 @@ def test_what_is_missing_has_a_remedy(tmp_path, monkeypatch):
     monkeypatch.setattr(doctor.sys, "prefix", str(tmp_path))
     monkeypatch.setattr(doctor, "FRAMEWORKS", ())
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        monkeypatch.setattr(daemon, "DEFAULT_PORT", taken.getsockname()[1])
+        monkeypatch.setattr(doctor, "ADDRESS", taken.getsockname())
         to_do = {name: remedy for name, _, remedy in doctor.findings()}
     assert to_do.pop("state") == ""
     expected = [

@@ -20,7 +20,6 @@ from typing import Any
 PUBLIC = {
     "start": "daemon:start",
     "stop": "daemon:stop",
-    "forget": "daemon:forget",
     "running": "daemon:running",
     "Running": "daemon:Running",
     "EmulatorError": "emulator_error:EmulatorError",

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import shlex
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local_sagemaker import daemon
+from local_sagemaker import credentials, daemon
 from local_sagemaker.cluster.spec import PROCESSES
 from local_sagemaker.emulator_error import EmulatorError
 from local_sagemaker.job_events import JobEvents
@@ -53,7 +50,13 @@ def start(port, isolation, grace, foreground, state) -> None:
     state = state or daemon.state_directory()
     number = daemon.DEFAULT_PORT if port is None else port
     if foreground:
-        return _serve(state, number, isolation, grace)
+        from local_sagemaker.server.serve import serve
+
+        # moto's EC2 begins with 1,300 images in each region, all written with each change.
+        os.environ.setdefault("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+        logging.getLogger("werkzeug").setLevel(logging.WARNING)
+        return serve(state, number, isolation, grace)
     emulator = daemon.running(state)
     if emulator:
         if port not in (None, 0, emulator.port):
@@ -67,26 +70,10 @@ def start(port, isolation, grace, foreground, state) -> None:
     emulator = daemon.start(state, number, options)
     click.echo(f"The emulator answers on {emulator.url} (pid {emulator.pid})")
     if emulator.isolation == PROCESSES:
-        click.echo(
-            f"Instances are plain processes here ({emulator.why}): no addresses of their own, no "
-            "limited bandwidth."
-        )
+        click.echo(f"Instances are plain processes, without own addresses: {emulator.why}")
     if os.geteuid() == 0:
-        click.echo(
-            "You are root, and so is every job's script. Use an ordinary account: nothing here "
-            "needs root."
-        )
+        click.echo("You are root, and so is every job's script. An ordinary account will do.")
     click.echo('For a shell: eval "$(local-sagemaker env)"')
-
-
-def _serve(state: Path, *settings: Any) -> None:
-    from local_sagemaker.server.serve import serve
-
-    # moto's EC2 begins with 1,300 images in each region, and all would be written with each change.
-    os.environ.setdefault("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("werkzeug").setLevel(logging.WARNING)
-    serve(state, *settings)
 
 
 @main.command()
@@ -155,11 +142,10 @@ def jobs() -> None:
         click.echo(f"{status:<10} {spent:>8}  {instances:<20} {job['TrainingJobName']}")
 
 
-@contextlib.contextmanager
-def _answered(job: str) -> Iterator[None]:
-    """A refusal, or no answer, becomes a sentence."""
+def _describe(job: str) -> dict:
+    """DescribeTrainingJob's answer; a refusal, or no answer, becomes a sentence."""
     try:
-        yield
+        return daemon.client("sagemaker").describe_training_job(TrainingJobName=job)
     except (ClientError, BotoCoreError) as error:
         raise EmulatorError(f"Job {job}: {error} `local-sagemaker jobs` lists them.") from error
 
@@ -169,17 +155,16 @@ def _answered(job: str) -> Iterator[None]:
 @click.option("--follow", "-f", is_flag=True, help="Keep printing until the job has ended.")
 def logs(job, follow) -> None:
     """Print what the instances of JOB said, in the order of time, and how it ended."""
-    api, events = daemon.client("sagemaker"), JobEvents(daemon.client("logs"), job)
+    events = JobEvents(daemon.client("logs"), job)
     ended = False
-    with _answered(job):
-        while not ended:
-            description = api.describe_training_job(TrainingJobName=job)
-            ended = description["TrainingJobStatus"] in FINAL
-            for host, line in events.new():
-                click.echo(f"{host}  {line}")
-            if not follow:
-                break
-            time.sleep(0 if ended else FOLLOW_SECONDS)
+    while not ended:
+        description = _describe(job)
+        ended = description["TrainingJobStatus"] in FINAL
+        for host, line in events.new():
+            click.echo(f"{host}  {line}")
+        if not follow:
+            break
+        time.sleep(0 if ended else FOLLOW_SECONDS)
     if ended:
         reason = description.get("FailureReason")
         click.echo(f"{description['TrainingJobStatus']}{': ' + reason if reason else ''}")
@@ -194,8 +179,7 @@ def interrupt(job) -> None:
     is not training yet is interrupted once it does. AWS has no such command: there it happens
     when AWS needs the instances.
     """
-    with _answered(job):
-        description = daemon.client("sagemaker").describe_training_job(TrainingJobName=job)
+    description = _describe(job)
     if description["TrainingJobStatus"] in FINAL:
         raise click.UsageError(f"{job} has ended already: {description['TrainingJobStatus']}.")
     if not description["EnableManagedSpotTraining"]:
@@ -203,8 +187,6 @@ def interrupt(job) -> None:
             f"{job} has no spot instances, and others are not taken away. Start it with "
             "use_spot_instances=True and max_wait=..., or end it with StopTrainingJob."
         )
-    try:
+    with credentials.state_errors(daemon.state_directory()):
         spot.ask(daemon.state_directory(), job)
-    except OSError as error:
-        raise click.ClickException(f"Job {job} cannot be told: {error.strerror}.") from error
     click.echo(f"{job}: its instances are taken away; it starts again on others.")

@@ -13,6 +13,7 @@ from local_sagemaker import credentials, daemon
 from local_sagemaker.cluster import probe
 from local_sagemaker.cluster.spec import NAMESPACES
 
+ADDRESS = ("127.0.0.1", daemon.DEFAULT_PORT)
 FRAMEWORKS = ("torch", "tensorflow", "horovod", "mpi4py", "sagemaker")
 # Program -> whose jobs need it, and what brings it.
 LAUNCHERS = {
@@ -42,15 +43,11 @@ def findings() -> Iterator[tuple[str, str, str]]:
     to_do = "" if versions else "pip install what your jobs import into this environment"
     yield "packages", ", ".join(versions) or f"no framework in {sys.prefix}", to_do
     state = daemon.state_directory()
-    here, to_do = "free", ""
-    if running := daemon.running(state):
-        here = f"the emulator is up: {running.url}"
-    else:
-        try:
-            socket.create_server(("127.0.0.1", daemon.DEFAULT_PORT)).close()
-        except OSError:
-            here, to_do = "in use", "local-sagemaker start --port 0 takes a free one"
-    yield f"port {daemon.DEFAULT_PORT}", here, to_do
+    with socket.socket() as probing:
+        taken = not (running := daemon.running(state)) and probing.connect_ex(ADDRESS) == 0
+    here = f"the emulator is up: {running.url}" if running else "in use" if taken else "free"
+    to_do = "local-sagemaker start --port 0 takes a free one" if taken else ""
+    yield f"port {ADDRESS[1]}", here, to_do
     with credentials.state_errors(state):
         credentials.make_private(state)
         yield "state", f"{state}, {shutil.disk_usage(state).free / 1e9:.1f} GB free", ""
