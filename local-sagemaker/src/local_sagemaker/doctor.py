@@ -15,7 +15,6 @@ from local_sagemaker.cluster.spec import NAMESPACES
 
 ADDRESS = ("127.0.0.1", daemon.DEFAULT_PORT)
 FRAMEWORKS = ("torch", "tensorflow", "horovod", "mpi4py", "sagemaker")
-# Program -> whose jobs need it, and what brings it.
 LAUNCHERS = {
     "torchrun": "torch_distributed needs it: pip install torch",
     "mpirun": "mpi and smdistributed need it: install Open MPI 5",

@@ -11,7 +11,6 @@ from pathlib import Path
 from local_sagemaker.cluster import linux, mounts
 from local_sagemaker.cluster.spec import NAMESPACES, PROCESSES, ClusterSpec, Connectivity, Host
 from local_sagemaker.cluster.supervised_processes import SupervisorProcess
-from local_sagemaker.emulator_error import EmulatorError
 
 PROBE_SECONDS = 20
 ALLOWING = (
@@ -44,6 +43,8 @@ def isolation(kind: str = "auto") -> tuple[str, str]:
     if reason is None:
         return NAMESPACES, "this machine allows them"
     if kind == NAMESPACES:
+        from local_sagemaker.emulator_error import EmulatorError  # the rest needs no packages
+
         raise EmulatorError(f"namespaces were asked for, but: {reason}")
     return PROCESSES, reason
 
