@@ -1,4 +1,4 @@
-"""A job's log as `local-sagemaker logs` prints it: all streams in the order of time, each line once."""
+"""A job's log as `local-sagemaker logs` prints it: all streams in the order of time, lines once."""
 
 from __future__ import annotations
 
