@@ -6,8 +6,10 @@ import contextlib
 from pathlib import Path
 
 import boto3
+import moto.logs.models as moto_logs
 from moto import mock_aws
 
+from local_sagemaker.moto_backend import buckets, logs
 from local_sagemaker.moto_backend.state import MotoState
 
 
@@ -25,6 +27,12 @@ class Life:
         return boto3.client(service, region_name="us-east-1", **keys)
 
 
+def give_moto_its_storage_back() -> None:
+    """Other tests use moto in this process."""
+    buckets.use(None)
+    logs._journal, moto_logs.LogStream = None, logs._MotoLogStream
+
+
 def lives(directory: Path):
     """Each `with begin() as now:` is another life of the same emulator."""
 
@@ -35,6 +43,7 @@ def lives(directory: Path):
             try:
                 yield life
             finally:
-                life.state.close()
+                life.state.objects.index.close()
+                give_moto_its_storage_back()
 
     return begin

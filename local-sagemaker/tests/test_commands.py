@@ -16,10 +16,11 @@ import pytest
 from command_harness import ok, refused, run
 from emulator_harness import request
 from moto import mock_aws
+from moto_life import give_moto_its_storage_back
 
 from local_sagemaker import daemon
 from local_sagemaker.cli import main
-from local_sagemaker.moto_backend import buckets, logs
+from local_sagemaker.emulator_error import EmulatorError
 from local_sagemaker.pytest_plugin import BUCKET, Emulator, sdk_session
 from local_sagemaker.server import serve
 
@@ -92,7 +93,7 @@ def test_env_is_for_a_shells_eval(up):
 def test_env_leaves_out_nothing_of_a_path(up, monkeypatch):
     variables = {"PLACE": "a\x1b[31mred"}
     monkeypatch.setattr(daemon, "environment_of_running", lambda: variables)
-    assert ok(command(up.state, "env")).endswith("\nexport PLACE='a\x1b[31mred'\n")
+    assert ok(command(up.state, "env")) == "export PLACE='a\x1b[31mred'\n"
 
 
 def test_with_the_emulator_down(tmp_path):
@@ -128,11 +129,9 @@ def test_down_keeps_and_forget_forgets(tmp_path):
 
 @pytest.fixture
 def mocked():
-    """Other tests use moto in this process: it gets its own storage back."""
     with mock_aws():
         yield
-    buckets.use(None)
-    logs.close_journal()
+    give_moto_its_storage_back()
 
 
 def serving(state: Path) -> None:
@@ -156,7 +155,7 @@ def test_something_in_the_way_of_the_state(tmp_path, monkeypatch, mocked, where,
     top = tmp_path / "top"
     (top / where).parent.mkdir(parents=True, exist_ok=True)
     (top / where).write_text(text)
-    with pytest.raises(serve.CannotServe, match=why) as caught:
+    with pytest.raises(EmulatorError, match=why) as caught:
         serving(top / "state")
     remedy = "stop --forget" if "moto 0" in text else "the variable LOCAL_SAGEMAKER_STATE_DIR"
     assert remedy in str(caught.value)
@@ -193,6 +192,6 @@ def test_who_only_asks_does_not_keep_it_from_starting(tmp_path):
             assert not (tmp_path / "emulator.json").exists()
             (tmp_path / "emulator.json").write_text(STALE)
             assert daemon.running(tmp_path).pid == 1
-            with pytest.raises(serve.CannotServe, match="Another emulator uses"):
+            with pytest.raises(EmulatorError, match="Another emulator uses"):
                 serving(tmp_path)
     assert daemon.running(tmp_path) is None

@@ -7,7 +7,8 @@ import sqlite3
 
 import pytest
 
-from local_sagemaker.s3.store import FORMAT, ObjectStore, StoreError
+from local_sagemaker.emulator_error import EmulatorError
+from local_sagemaker.s3.store import FORMAT, ObjectStore
 
 MEGABYTE = 1024**2
 
@@ -16,7 +17,7 @@ MEGABYTE = 1024**2
 def store(tmp_path):
     store = ObjectStore(tmp_path)
     yield store
-    store.close()
+    store.index.close()
 
 
 def put(store, key: str, body: bytes, versioned: bool = False):
@@ -39,7 +40,7 @@ def test_everything_outlives_the_process(tmp_path):
     put(store, "replaced", b"two")
     versions = [put(store, "versioned", body, versioned=True) for body in (b"1", b"2")]
     store.put("bucket", "gone", True, [], "", {}, marker=True)
-    store.close()
+    store.index.close()
     again = ObjectStore(tmp_path)
     replaced = again.latest("bucket", "replaced")
     assert (content(again, replaced), replaced.fields) == (b"two", {"Metadata": {"a": "b"}})
@@ -47,17 +48,17 @@ def test_everything_outlives_the_process(tmp_path):
     assert content(again, again.version("bucket", "versioned", versions[0].version)) == b"1"
     assert again.latest("bucket", "gone").marker
     assert files(again) == [b"1", b"2", b"two"]
-    again.close()
+    again.index.close()
 
 
 def test_what_a_crash_left_is_removed(tmp_path):
     store = ObjectStore(tmp_path)
     put(store, "kept", b"kept")
     store.blobs.write([b"an upload that never came to its end"])
-    store.close()
+    store.index.close()
     again = ObjectStore(tmp_path)
     assert files(again) == [b"kept"]
-    again.close()
+    again.index.close()
 
 
 def test_what_is_replaced_or_removed_does_not_fill_the_disk(store):
@@ -141,12 +142,12 @@ def test_a_full_disk_changes_nothing(store):
 
 
 def test_another_format_and_a_damaged_index_are_refused(tmp_path):
-    ObjectStore(tmp_path).close()
+    ObjectStore(tmp_path).index.close()
     base = sqlite3.connect(tmp_path / "objects.sqlite")
     base.execute(f"PRAGMA user_version={FORMAT + 1}")
     base.close()
-    with pytest.raises(StoreError, match=r"has format 4.*local-sagemaker stop --forget"):
+    with pytest.raises(EmulatorError, match=r"has format 4.*local-sagemaker stop --forget"):
         ObjectStore(tmp_path)
     (tmp_path / "objects.sqlite").write_bytes(b"no database at all" * 100)
-    with pytest.raises(StoreError, match=r"cannot be read.*local-sagemaker stop --forget"):
+    with pytest.raises(EmulatorError, match=r"cannot be read.*local-sagemaker stop --forget"):
         ObjectStore(tmp_path)

@@ -10,8 +10,8 @@ import time
 import pytest
 from moto_life import lives
 
+from local_sagemaker.emulator_error import EmulatorError
 from local_sagemaker.moto_backend import logs as journal
-from local_sagemaker.moto_backend.state import StateError
 
 START = int(time.time() * 1000) - 60_000  # Unix milliseconds
 
@@ -147,7 +147,7 @@ def test_a_state_that_cannot_be_used(life, tmp_path, damage, reason):
     path = tmp_path / "moto.pickle"
     damaged = damage(path.read_bytes())
     path.write_bytes(damaged)
-    with pytest.raises(StateError, match=reason) as caught, life():
+    with pytest.raises(EmulatorError, match=reason) as caught, life():
         pass
     assert "`local-sagemaker stop --forget`" in str(caught.value)
     assert path.read_bytes() == damaged

@@ -27,6 +27,7 @@ from nobody_helpers import only_root, run_as_nobody
 from raw_http import error, head, raw
 
 from local_sagemaker import credentials, daemon
+from local_sagemaker.emulator_error import EmulatorError
 from local_sagemaker.pytest_plugin import BUCKET, Emulator
 
 LIST = "SageMaker.ListTrainingJobs"
@@ -202,7 +203,7 @@ def test_a_state_directory_that_others_may_write_to_is_refused(tmp_path):
     state = tmp_path / "state"
     state.mkdir()
     state.chmod(0o770)
-    with pytest.raises(daemon.EmulatorError, match=f"chmod 700 {state}"):
+    with pytest.raises(EmulatorError, match=f"chmod 700 {state}"):
         daemon.start(state, 0)
     state.chmod(0o755)
     credentials.make_private(state)

@@ -13,11 +13,11 @@ import click
 
 # subcommand -> "module:attribute" of its click command
 COMMANDS = {
-    "jobs": "workshop.cli.jobs:jobs",
+    "jobs": "local_sagemaker:jobs_command",
     "break": "workshop.cli.breaking:break_",
     "why": "workshop.cli.why:explain",
     "record": "workshop.cli.why:record",
-    "logs": "workshop.cli.jobs:logs",
+    "logs": "local_sagemaker:logs_command",
     "stop": "workshop.cli.jobs:stop",
     "doctor": "workshop.cli.doctor:doctor",
     "preflight": "workshop.cli.preflight:preflight",

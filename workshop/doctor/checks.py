@@ -92,22 +92,7 @@ def namespaces() -> CheckResult:
     kind, reason = local_sagemaker.isolation()
     if kind == "namespaces":
         return ok("two trial instances started")
-    return warn(f"{WITHOUT}: {reason}", how_to_allow_namespaces())
-
-
-def how_to_allow_namespaces() -> str:
-    """The kernel setting to change so that ordinary users may create namespaces."""
-    for name, forbidding, allowing in (
-        ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),
-        ("kernel/unprivileged_userns_clone", "0", "1"),
-        ("user/max_user_namespaces", "0", "10000"),
-    ):
-        path = Path("/proc/sys") / name
-        if path.exists() and path.read_text().strip() == forbidding:
-            return f"sudo sysctl {name.replace('/', '.')}={allowing}"
-    if sys.platform != "linux":
-        return "nothing: this system has none"
-    return "in Docker: docker run --security-opt seccomp=unconfined; or do without"
+    return warn(WITHOUT, reason)
 
 
 def tbf() -> CheckResult:

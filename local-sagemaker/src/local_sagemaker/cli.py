@@ -1,4 +1,4 @@
-"""The command `local-sagemaker`: start, stop, point a shell at it, interrupt a spot job."""
+"""The command `local-sagemaker`: the emulator, its jobs, and what this machine allows them."""
 
 from __future__ import annotations
 
@@ -7,33 +7,22 @@ import os
 import shlex
 import time
 from pathlib import Path
-from typing import Any
 
 import click
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local_sagemaker import daemon
-from local_sagemaker.cluster.spec import MAX_INSTANCES, PROCESSES
+from local_sagemaker import credentials, daemon
+from local_sagemaker.cluster.spec import PROCESSES
+from local_sagemaker.emulator_error import EmulatorError
+from local_sagemaker.job_events import JobEvents
 from local_sagemaker.training import spot
 from local_sagemaker.training.job_record import FINAL
 
 MAX_GRACE = 3600  # seconds
-OLD_CLIENTS = """\
-An AWS CLI before 2.13 (of version 1: before 1.29) and a boto3 before 1.28 ignore AWS_ENDPOINT_URL
-and call AWS itself. Give such a CLI --endpoint-url "$AWS_ENDPOINT_URL" each time.
-get_execution_role() of the sagemaker SDK 2 calls AWS itself, too: write the role's ARN instead.
-"""
+FOLLOW_SECONDS = 0.5
 
 
-class Commands(click.Group):
-    def invoke(self, context: click.Context) -> object:
-        try:
-            return super().invoke(context)
-        except daemon.EmulatorError as error:
-            raise click.ClickException(str(error)) from error
-
-
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """SageMaker on this machine: training jobs and hosted models as real processes."""
 
@@ -54,21 +43,20 @@ def main() -> None:
     show_default=True,
     help="Seconds from SIGTERM to SIGKILL.",
 )
-@click.option(
-    "--max-instances",
-    type=click.IntRange(min=1),
-    default=MAX_INSTANCES,
-    show_default=True,
-    help="Instances of all jobs that run at once.",
-)
 @click.option("--foreground", is_flag=True, help="Run until Ctrl-C, and log to this terminal.")
 @click.option("--state", type=Path, default=None, hidden=True)
-def start(port, isolation, grace, max_instances, foreground, state) -> None:
+def start(port, isolation, grace, foreground, state) -> None:
     """Start the emulator in the background."""
     state = state or daemon.state_directory()
     number = daemon.DEFAULT_PORT if port is None else port
     if foreground:
-        return _serve(state, number, isolation, grace, max_instances)
+        from local_sagemaker.server.serve import serve
+
+        # moto's EC2 begins with 1,300 images in each region, all written with each change.
+        os.environ.setdefault("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+        logging.getLogger("werkzeug").setLevel(logging.WARNING)
+        return serve(state, number, isolation, grace)
     emulator = daemon.running(state)
     if emulator:
         if port not in (None, 0, emulator.port):
@@ -79,33 +67,13 @@ def start(port, isolation, grace, max_instances, foreground, state) -> None:
         click.echo(f"The emulator is up: {emulator.url} (pid {emulator.pid})")
         return
     options = ["--isolation", isolation, "--grace", str(grace)]
-    options += ["--max-instances", str(max_instances)]
     emulator = daemon.start(state, number, options)
     click.echo(f"The emulator answers on {emulator.url} (pid {emulator.pid})")
     if emulator.isolation == PROCESSES:
-        click.echo(
-            f"Instances are plain processes here ({emulator.why}): no addresses of their own, no "
-            "limited bandwidth."
-        )
+        click.echo(f"Instances are plain processes, without own addresses: {emulator.why}")
     if os.geteuid() == 0:
-        click.echo(
-            "You are root, and so is every job's script. Use an ordinary account: nothing here "
-            "needs root."
-        )
+        click.echo("You are root, and so is every job's script. An ordinary account will do.")
     click.echo('For a shell: eval "$(local-sagemaker env)"')
-
-
-def _serve(state: Path, *settings: Any) -> None:
-    from local_sagemaker.server.serve import CannotServe, serve
-
-    # moto's EC2 begins with 1,300 images in each region, and all would be written with each change.
-    os.environ.setdefault("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("werkzeug").setLevel(logging.WARNING)
-    try:
-        serve(state, *settings)
-    except CannotServe as error:
-        raise click.ClickException(str(error)) from error
 
 
 @main.command()
@@ -141,13 +109,65 @@ def env() -> None:
     """Print what a shell needs: eval "$(local-sagemaker env)"."""
     try:
         variables = daemon.environment_of_running()
-    except daemon.EmulatorError:
+    except EmulatorError:
         click.echo("false")  # eval takes its exit status from this, not from ours
         raise
-    lines = [f"# {line}" for line in OLD_CLIENTS.splitlines()]
-    lines += [f"unset {name}" for name in daemon.conflicting_variables(os.environ)]
+    lines = [f"unset {name}" for name in daemon.conflicting_variables(os.environ)]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
     click.echo("\n".join(lines), color=True)  # otherwise click removes escape sequences from paths
+
+
+@main.command()
+def doctor() -> None:
+    """Try what this machine allows jobs: a line for each thing, and what to do where it lacks."""
+    from local_sagemaker.doctor import findings
+
+    for name, here, to_do in findings():
+        click.echo(f"{'!!' if to_do else 'ok'}  {name:<11} {here}")
+        if to_do:
+            click.echo(f"{'':<16}to do: {to_do}")
+
+
+@main.command()
+def jobs() -> None:
+    """List training jobs, the newest first: status, seconds, instances, name."""
+    pages = daemon.client("sagemaker").get_paginator("search").paginate(Resource="TrainingJob")
+    every = [result["TrainingJob"] for page in pages for result in page["Results"]]
+    if not every:
+        click.echo("No jobs yet.")
+    for job in every:
+        status, seconds = job["TrainingJobStatus"], job.get("TrainingTimeInSeconds")
+        spent = "" if seconds is None else f"{seconds} s"
+        instances = "{InstanceCount} x {InstanceType}".format(**job["ResourceConfig"])
+        click.echo(f"{status:<10} {spent:>8}  {instances:<20} {job['TrainingJobName']}")
+
+
+def _describe(job: str) -> dict:
+    """DescribeTrainingJob's answer; a refusal, or no answer, becomes a sentence."""
+    try:
+        return daemon.client("sagemaker").describe_training_job(TrainingJobName=job)
+    except (ClientError, BotoCoreError) as error:
+        raise EmulatorError(f"Job {job}: {error} `local-sagemaker jobs` lists them.") from error
+
+
+@main.command()
+@click.argument("job")
+@click.option("--follow", "-f", is_flag=True, help="Keep printing until the job has ended.")
+def logs(job, follow) -> None:
+    """Print what the instances of JOB said, in the order of time, and how it ended."""
+    events = JobEvents(daemon.client("logs"), job)
+    ended = False
+    while not ended:
+        description = _describe(job)
+        ended = description["TrainingJobStatus"] in FINAL
+        for host, line in events.new():
+            click.echo(f"{host}  {line}")
+        if not follow:
+            break
+        time.sleep(0 if ended else FOLLOW_SECONDS)
+    if ended:
+        reason = description.get("FailureReason")
+        click.echo(f"{description['TrainingJobStatus']}{': ' + reason if reason else ''}")
 
 
 @main.command()
@@ -159,11 +179,7 @@ def interrupt(job) -> None:
     is not training yet is interrupted once it does. AWS has no such command: there it happens
     when AWS needs the instances.
     """
-    try:
-        description = daemon.client("sagemaker").describe_training_job(TrainingJobName=job)
-    except (ClientError, BotoCoreError) as error:
-        text = f"Job {job}: {error} `aws sagemaker list-training-jobs` lists the jobs."
-        raise click.ClickException(text) from error
+    description = _describe(job)
     if description["TrainingJobStatus"] in FINAL:
         raise click.UsageError(f"{job} has ended already: {description['TrainingJobStatus']}.")
     if not description["EnableManagedSpotTraining"]:
@@ -171,8 +187,6 @@ def interrupt(job) -> None:
             f"{job} has no spot instances, and others are not taken away. Start it with "
             "use_spot_instances=True and max_wait=..., or end it with StopTrainingJob."
         )
-    try:
+    with credentials.state_errors(daemon.state_directory()):
         spot.ask(daemon.state_directory(), job)
-    except OSError as error:
-        raise click.ClickException(f"Job {job} cannot be told: {error.strerror}.") from error
     click.echo(f"{job}: its instances are taken away; it starts again on others.")

@@ -20,11 +20,9 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-import psutil
-from botocore.credentials import Credentials
-
 from local_sagemaker import credentials
 from local_sagemaker.core.aws import REGION, SDK_DEFAULTS, LocalAws
+from local_sagemaker.emulator_error import EmulatorError
 from local_sagemaker.storage.files import remove
 
 DEFAULT_PORT = 4600
@@ -40,10 +38,6 @@ CONFLICTING = (
 START_SECONDS = 60
 STOP_SECONDS = 45
 KILL_SECONDS = 15
-
-
-class EmulatorError(Exception):
-    """Why the emulator could not be started or ended, with what to do."""
 
 
 @dataclasses.dataclass
@@ -72,9 +66,7 @@ def state_directory() -> Path:
 def running(state: Path) -> Running | None:
     """The emulator of this state directory, or None. A crashed one counts as none."""
     try:
-        info = json.loads((state / "emulator.json").read_text())
-        known = {field.name for field in dataclasses.fields(Running)}
-        emulator = Running(**{key: value for key, value in info.items() if key in known})
+        emulator = Running(**json.loads((state / "emulator.json").read_text()))
     except (OSError, ValueError, TypeError):
         return None
     return emulator if _locked(state) else None
@@ -102,16 +94,9 @@ def start(state: Path, port: int, options: list[str] | None = None) -> Running:
 
     options: more of `local-sagemaker start`. Raises EmulatorError.
     """
-    try:
+    with credentials.state_errors(state):
         credentials.make_private(state)
         log = (state / "emulator.log").open("ab")
-    except credentials.NotPrivate as error:
-        raise EmulatorError(str(error)) from error
-    except OSError as error:
-        raise EmulatorError(
-            f"The state directory {state} cannot be used: {error.strerror}. Choose another with "
-            "the variable LOCAL_SAGEMAKER_STATE_DIR."
-        ) from error
     offset = log.tell()
     command = [sys.executable, "-m", "local_sagemaker", "start", "--foreground"]
     with log:
@@ -156,7 +141,8 @@ def stop(state: Path) -> bool:
     if emulator is None:
         return False
     for number, seconds in ((signal.SIGTERM, STOP_SECONDS), (signal.SIGKILL, KILL_SECONDS)):
-        _signal(emulator.pid, number)
+        with contextlib.suppress(ProcessLookupError):  # it is ending already
+            os.kill(emulator.pid, number)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if not _locked(state):
@@ -166,26 +152,12 @@ def stop(state: Path) -> bool:
     raise EmulatorError(f"Process {emulator.pid} did not end within {seconds} s of being killed.")
 
 
-def _signal(pid: int, number: int) -> None:
-    """Signal an emulator. Raises EmulatorError for a process that is not one."""
-    with contextlib.suppress(psutil.NoSuchProcess):  # it is ending already
-        process = psutil.Process(pid)
-        if "local_sagemaker" not in " ".join(process.cmdline()) and process.is_running():
-            raise EmulatorError(f"Process {pid} is not an emulator; it was left alone.")
-        process.send_signal(number)
-
-
 def forget(state: Path) -> None:
     """Remove jobs, buckets and everything else. The emulator must be down."""
     for name in ("moto", "jobs", "endpoints", "transforms", "tmp"):
         if (state / name).is_dir():
             remove(state / name)
-    for name in (
-        "emulator.json",
-        "emulator.log",
-        "sdk-defaults.yaml",
-        credentials.FILE,
-    ):
+    for name in ("emulator.json", "emulator.log", "sdk-defaults.yaml", credentials.FILE):
         (state / name).unlink(missing_ok=True)
 
 
@@ -197,7 +169,7 @@ def environment(state: Path, port: int) -> dict[str, str]:
     Version 3 of the SDK is told not to look a role up in IAM: here a role need not exist.
     Raises EmulatorError where the state directory is not the user's own.
     """
-    variables = LocalAws(port, _credentials(state)).variables(REGION)
+    variables = LocalAws(port, credentials.load(state)).variables(REGION)
     defaults = state / "sdk-defaults.yaml"
     if not defaults.exists() or defaults.read_text() != SDK_DEFAULTS:
         defaults.write_text(SDK_DEFAULTS)
@@ -229,7 +201,7 @@ def client(service: str):
     port = _port(state)
     for name in conflicting_variables(os.environ):
         del os.environ[name]
-    return LocalAws(port, _credentials(state)).client(service, REGION)
+    return LocalAws(port, credentials.load(state)).client(service, REGION)
 
 
 def _port(state: Path) -> int:
@@ -237,10 +209,3 @@ def _port(state: Path) -> int:
     if not emulator:
         raise EmulatorError("The emulator is down. Start it with: local-sagemaker start")
     return emulator.port
-
-
-def _credentials(state: Path) -> Credentials:
-    try:
-        return credentials.load(state)
-    except (credentials.NotPrivate, OSError) as error:
-        raise EmulatorError(str(error)) from error

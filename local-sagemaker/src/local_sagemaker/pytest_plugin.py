@@ -30,7 +30,6 @@ import local_sagemaker
 BUCKET = "lessons-data"
 ROLE = "arn:aws:iam::" + "0" * 12 + ":role/learner"
 FINAL = ("Completed", "Failed", "Stopped")
-LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 FRAMEWORK_VERSIONS = {"tensorflow": "2.12", "pytorch": "2.2.0"}
 ANY_IMAGE = "registry.invalid/pytorch-training:2.2.0-cpu-py310"  # never pulled
 # Jobs that are still running when an emulator stops have this long to end.
@@ -116,20 +115,9 @@ class Emulator:
 
     def log(self, name: str) -> dict[str, list[str]]:
         """The lines of a job's log so far, host -> lines."""
-        logs = self.client("logs")
         by_host: dict[str, list[str]] = {}
-        try:
-            streams = logs.describe_log_streams(
-                logGroupName=LOG_GROUP, logStreamNamePrefix=f"{name}/", orderBy="LogStreamName"
-            )["logStreams"]
-        except logs.exceptions.ResourceNotFoundException:  # the first job makes the group
-            return {}
-        for stream in (stream["logStreamName"] for stream in streams):
-            where = {"logGroupName": LOG_GROUP, "logStreamName": stream}
-            events = logs.get_log_events(**where, startFromHead=True)["events"]
-            # A spot job that was interrupted has a stream for each time it was started.
-            lines = by_host.setdefault(stream.split("/")[1].rpartition("-")[0], [])
-            lines.extend(event["message"] for event in events)
+        for host, line in local_sagemaker.JobEvents(self.client("logs"), name).new():
+            by_host.setdefault(host, []).append(line)
         return by_host
 
 

@@ -123,7 +123,7 @@ def test_an_isolated_job_does_not_reach_the_emulator(emulator, targets):
 
 
 AS_NOBODY = """
-import json, pathlib
+import json, pathlib, pickle
 from local_sagemaker.cluster.spec import ClusterSpec, Host
 copy, state, port = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), int(sys.argv[3])
 folder = state / "jobs" / "nobodys" / "algo-1"
@@ -135,12 +135,12 @@ env["AWS_ENDPOINT_URL"] = "http://10.88.0.1:4566"
 command = [sys.executable, str(copy / "reach_out.py")]
 spec = ClusterSpec("nobodys", "namespaces", [Host("algo-1", str(folder), env)], command, port, 1.0,
                    prefix=str(copy))
-(state / "cluster.json").write_text(spec.to_json())
+(state / "cluster.pickle").write_bytes(pickle.dumps(spec))
 told, tells = os.pipe()
 os.dup2(told, 0)
 os.set_inheritable(tells, True)
 os.execv(sys.executable, [sys.executable, "-m", "local_sagemaker.cluster.supervisor",
-                          str(state / "cluster.json")])
+                          str(state / "cluster.pickle")])
 """
 
 
@@ -264,7 +264,7 @@ def other(tmp_path_factory):
     """Another emulator beside the usual one; the last test here kills it."""
     emulator = Emulator(
         tmp_path_factory.mktemp("other"),
-        ["--grace", "1", "--max-instances", "3", "--isolation", "processes"],
+        ["--grace", "1", "--isolation", "processes"],
     )
     yield emulator
     emulator.down()
@@ -272,13 +272,13 @@ def other(tmp_path_factory):
 
 def test_more_instances_than_the_limit(other):
     body = request("first")
-    body["ResourceConfig"]["InstanceCount"] = 4
+    body["ResourceConfig"]["InstanceCount"] = 21
     with pytest.raises(ClientError) as caught:
         other.client("sagemaker").create_training_job(**body)
     message = caught.value.response["Error"]
     assert message["Code"] == "ResourceLimitExceeded"
-    limit = "is 3 Instances, with current utilization of 0 Instances and a request delta of 4"
-    assert limit in message["Message"] and "--max-instances" in message["Message"]
+    limit = "is 20 Instances, with current utilization of 0 Instances and a request delta of 21"
+    assert limit in message["Message"] and "stop one" in message["Message"]
 
 
 def test_two_emulators_leave_each_others_work_alone(emulator, other):

@@ -79,7 +79,7 @@ def test_an_ordinary_user_gets_narrow_links_too(tmp_path):
 
 
 SUPERVISOR = """
-import subprocess, tempfile
+import pickle, subprocess, tempfile
 from pathlib import Path
 from local_sagemaker.cluster.bandwidth import Bandwidth
 from local_sagemaker.cluster.spec import NAMESPACES, ClusterSpec, Connectivity, Host
@@ -90,7 +90,8 @@ with tempfile.TemporaryDirectory() as folder:
     command = [sys.executable, sys.argv[1] + "/flood.py", sys.argv[2], "algo-1", "algo-2"]
     reach = Connectivity(internet=False, bandwidth=Bandwidth(50e6))
     spec = ClusterSpec("nobodys", NAMESPACES, hosts, command, 9, 1.0, reach)
-    Path(folder, "spec.json").write_text(spec.to_json())
-    supervisor = [sys.executable, "-m", "local_sagemaker.cluster.supervisor", folder + "/spec.json"]
+    Path(folder, "spec.pickle").write_bytes(pickle.dumps(spec))
+    module = "local_sagemaker.cluster.supervisor"
+    supervisor = [sys.executable, "-m", module, folder + "/spec.pickle"]
     sys.exit(subprocess.Popen(supervisor, stdin=subprocess.PIPE).wait())  # its end ends the job
 """

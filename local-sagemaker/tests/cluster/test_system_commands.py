@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from local_sagemaker.cluster import linux, probe
+from local_sagemaker.emulator_error import EmulatorError
 
 TESTS = Path(__file__).parents[1]
 INSTALL = "the command `{}` is missing: install the package iproute2"
@@ -51,7 +52,9 @@ def without_commands(tmp_path, monkeypatch):
 
 def test_without_them_instances_are_plain_processes_and_links_have_no_rate(without_commands):
     assert probe.isolation() == ("processes", INSTALL.format("ip"))
-    with pytest.raises(OSError, match=f"namespaces were asked for, but: {INSTALL.format('ip')}"):
+    with pytest.raises(
+        EmulatorError, match=f"namespaces were asked for, but: {INSTALL.format('ip')}"
+    ):
         probe.isolation("namespaces")
     with pytest.raises(FileNotFoundError, match=INSTALL.format("ip")):
         linux.batch("ip", ["link"])

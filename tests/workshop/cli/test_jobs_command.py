@@ -65,9 +65,9 @@ def test_jobs_and_logs(running, session):
     options = {"instance_count": 1, "hyperparameters": {"mode": "raise"}}
     failed = running.wait(start(estimator(session, SCRIPTS / "fail.py", **options)))
     lines = output(running.state, "jobs", AWS_PROFILE="no-such-profile").splitlines()
-    row = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  (\w+) +[0-9.]+ s  (\S+)"
+    row = r"(\w+) +\d+ s  (\d) x ml.m5.xlarge +(\S+)"
     listed = [re.fullmatch(row, line).groups() for line in lines]
-    assert listed == [("Failed", failed.name), ("Completed", job.name)]
+    assert listed == [("Failed", "1", failed.name), ("Completed", "2", job.name)]
     log = output(running.state, "logs", job.name)
     for host in ("algo-1", "algo-2"):
         assert re.search(rf"^{host}  SEEN ", log, re.MULTILINE)
@@ -76,7 +76,7 @@ def test_jobs_and_logs(running, session):
     assert f"{job.name} has ended already: Completed" in output(running.state, "stop", job.name)
     for command in ("logs", "stop"):
         message = refusal(running.state, command, "unheard-of")
-        assert "Job unheard-of" in message and "`workshop jobs` lists them" in message
+        assert "Job unheard-of" in message and " jobs` lists them" in message
 
 
 def test_logs_follow_and_stop(running, session):

@@ -7,7 +7,7 @@ and then given to moto: such a call answers None.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import partial
 
 from moto.sagemaker.exceptions import ValidationError
@@ -58,10 +58,7 @@ class Endpoints(Registry):
 
     def create_model(self, request: dict, region: str) -> None:
         """Checked alone: moto takes a name twice, and AWS does not."""
-        name = request["ModelName"]
-        if name in model.moto_sagemaker(region)._models:
-            arn = listing.arn_of("model", name, region)
-            raise validation(f'Cannot create already existing model "{arn}".')
+        _check_new("model", request["ModelName"], model.moto_sagemaker(region)._models, region)
 
     def create_package(self, request: dict, region: str) -> None:
         if "ValidationSpecification" in request:
@@ -72,11 +69,8 @@ class Endpoints(Registry):
 
     def create_config(self, request: dict, region: str) -> None:
         """Checked alone, as in create_model."""
-        name = request["EndpointConfigName"]
-        if name in model.moto_sagemaker(region).endpoint_configs:
-            arn = listing.arn_of("endpoint-config", name, region)
-            # AWS's words: https://github.com/awslabs/spot-tagging-bot-for-digital-assets/issues/2
-            raise validation(f'Cannot create already existing endpoint configuration "{arn}".')
+        known = model.moto_sagemaker(region).endpoint_configs
+        _check_new("endpoint configuration", request["EndpointConfigName"], known, region)
 
     def create(self, request: dict, region: str) -> dict:
         name = request["EndpointName"]
@@ -94,9 +88,7 @@ class Endpoints(Registry):
         fields |= {"config": config["EndpointConfigName"], "variant": variant}
         fields["container"] = vars(container)
         with self.lock:
-            if key in self.records:
-                # AWS's words: https://github.com/aws/amazon-sagemaker-examples/issues/2491
-                raise validation(f'Cannot create already existing endpoint "{arn}".')
+            _check_new("endpoint", name, [r.name for r in self.in_region(region)], region)
             record = Record.create(self.directory / key, request, "Creating", **fields)
             self.records[key], self.runs[key] = record, EndpointRun(record, self.aws)
         self.runs[key].thread.start()
@@ -148,6 +140,14 @@ def description(record: Record) -> dict:
             "ProductionVariants": [shown],
         }
         return answer | ({"FailureReason": data["reason"]} if "reason" in data else {})
+
+
+def _check_new(kind: str, name: str, known: Container[str], region: str) -> None:
+    # AWS's words: https://github.com/aws/amazon-sagemaker-examples/issues/2491, and
+    # https://github.com/awslabs/spot-tagging-bot-for-digital-assets/issues/2
+    if name in known:
+        arn = listing.arn_of(kind.replace(" configuration", "-config"), name, region)
+        raise validation(f'Cannot create already existing {kind} "{arn}".')
 
 
 def _variant(config: dict) -> dict:

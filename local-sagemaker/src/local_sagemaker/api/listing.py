@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,7 @@ def page(records: list, request: dict, member: str, row: Callable[[Any], dict]) 
     """The answer: a page of rows as `member`, and the token of the next one if there is one.
 
     records: with `name`, `status`, and `data` that has created and modified (Unix seconds).
-    Raises AwsError for an invalid token or time.
+    Raises AwsError for an invalid token.
     """
     listed = [record for record in records if _matches(record, request)]
     key = {"Name": lambda record: record.name, "Status": lambda record: record.status}.get(
@@ -56,18 +57,11 @@ def _matches(record, request: dict) -> bool:
     return (
         request.get("StatusEquals") in (None, record.status)
         and request.get("NameContains", "").lower() in record.name.lower()
-        and data["created"] >= _time(request, "CreationTimeAfter", 0)
-        and data["created"] <= _time(request, "CreationTimeBefore", float("inf"))
-        and data["modified"] >= _time(request, "LastModifiedTimeAfter", 0)
-        and data["modified"] <= _time(request, "LastModifiedTimeBefore", float("inf"))
+        and data["created"] >= request.get("CreationTimeAfter", 0)
+        and data["created"] <= request.get("CreationTimeBefore", math.inf)
+        and data["modified"] >= request.get("LastModifiedTimeAfter", 0)
+        and data["modified"] <= request.get("LastModifiedTimeBefore", math.inf)
     )
-
-
-def _time(request: dict, name: str, default: float) -> float:
-    try:
-        return float(request.get(name, default))
-    except ValueError as error:
-        raise validation(f"{name} is not a time in seconds.") from error
 
 
 def _start(request: dict) -> int:

@@ -20,11 +20,9 @@ OURS = (":training-job/", ":transform-job/", ":endpoint/")
 class Managers:
     """All of one state directory, restored from it. Raises OSError where it cannot be used."""
 
-    def __init__(
-        self, state: Path, aws: LocalAws, isolation: str, grace_seconds: float, max_instances: int
-    ) -> None:
-        """grace_seconds: from SIGTERM to SIGKILL. max_instances: of all running jobs."""
-        self.jobs = TrainingJobs(state / "jobs", aws, isolation, grace_seconds, max_instances)
+    def __init__(self, state: Path, aws: LocalAws, isolation: str, grace_seconds: float) -> None:
+        """grace_seconds: from SIGTERM to SIGKILL."""
+        self.jobs = TrainingJobs(state / "jobs", aws, isolation, grace_seconds)
         self.endpoints = Endpoints(state / "endpoints", aws)
         self.transforms = TransformJobs(state / "transforms", aws)
         self.runtime = RuntimeApi(self.endpoints)

@@ -34,21 +34,15 @@ STOPPING_DEFAULTS = {"MaxRuntimeInSeconds": DAY}
 class TrainingJobs(Registry):
     """All training jobs, and SageMaker's calls for them.
 
-    grace_seconds: from SIGTERM to SIGKILL. max_instances: of all running jobs together.
+    grace_seconds: from SIGTERM to SIGKILL.
     """
 
     kind = JobRecord
 
     def __init__(
-        self,
-        directory: Path,
-        aws: LocalAws,
-        isolation: str,
-        grace_seconds: float,
-        max_instances: int = MAX_INSTANCES,
+        self, directory: Path, aws: LocalAws, isolation: str, grace_seconds: float
     ) -> None:
         self.isolation, self.grace_seconds = isolation, grace_seconds
-        self.max_instances = max_instances
         super().__init__(directory, aws)
 
     def recover(self, record: JobRecord) -> None:
@@ -101,13 +95,13 @@ class TrainingJobs(Registry):
             for run in self.runs.values()
             if run.thread.is_alive()
         )
-        if used + count > self.max_instances:
+        if used + count > MAX_INSTANCES:
             raise AwsError(
                 "ResourceLimitExceeded",
                 "The account-level service limit 'Number of instances across all training jobs' "
-                f"is {self.max_instances} Instances, with current utilization of {used} "
-                f"Instances and a request delta of {count} Instances. Wait for a job, stop one, or "
-                "start the emulator with a higher limit: local-sagemaker start --max-instances N",
+                f"is {MAX_INSTANCES} Instances, with current utilization of {used} "
+                f"Instances and a request delta of {count} Instances. Wait for a job, or stop one: "
+                "`local-sagemaker jobs` lists them.",
             )
 
     def describe(self, request: dict, region: str) -> dict:

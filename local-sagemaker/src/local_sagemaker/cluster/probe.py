@@ -8,12 +8,15 @@ import tempfile
 import threading
 from pathlib import Path
 
-from local_sagemaker.cluster import linux
+from local_sagemaker.cluster import linux, mounts
 from local_sagemaker.cluster.spec import NAMESPACES, PROCESSES, ClusterSpec, Connectivity, Host
 from local_sagemaker.cluster.supervised_processes import SupervisorProcess
 
 PROBE_SECONDS = 20
-TEMPORARY = ("/tmp", "/var/tmp")
+ALLOWING = (
+    "Ubuntu allows them after `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`, Docker "
+    "with `--security-opt seccomp=unconfined`"
+)
 # What a job does to a bridge's port, on a bridge that ends with the process that tries it.
 TRY_SHAPING = """
 import sys
@@ -31,8 +34,8 @@ except OSError as error:
 def isolation(kind: str = "auto") -> tuple[str, str]:
     """The kind of instance to use, and why.
 
-    kind: `auto`, `namespaces` or `processes`. Raises OSError for `namespaces` where this machine
-    refuses them.
+    kind: `auto`, `namespaces` or `processes`. Raises EmulatorError for `namespaces` where this
+    machine refuses them.
     """
     if kind == PROCESSES:
         return PROCESSES, "asked for"
@@ -40,7 +43,9 @@ def isolation(kind: str = "auto") -> tuple[str, str]:
     if reason is None:
         return NAMESPACES, "this machine allows them"
     if kind == NAMESPACES:
-        raise OSError(f"namespaces were asked for, but: {reason}")
+        from local_sagemaker.emulator_error import EmulatorError  # the rest needs no packages
+
+        raise EmulatorError(f"namespaces were asked for, but: {reason}")
     return PROCESSES, reason
 
 
@@ -50,14 +55,15 @@ def namespaces_unavailable_reason() -> str | None:
         return f"namespaces are a Linux feature, and this is {sys.platform}"
     if linux.system_command("ip") is None:
         return linux.missing("ip")
-    for folder in TEMPORARY:  # an instance has its own, in which this Python is not
+    for folder in mounts.TMP:  # an instance has its own, in which this Python is not
         if Path(sys.prefix).resolve().is_relative_to(folder):
             return (
                 f"local-sagemaker is installed in {folder}, and each instance has a {folder} of "
                 "its own; install it in a virtual environment elsewhere"
             )
     with tempfile.TemporaryDirectory(prefix="local-sagemaker-") as directory:
-        return _try_namespaces(Path(directory))
+        reason = _try_namespaces(Path(directory))
+        return reason and f"{reason}. {ALLOWING}"
 
 
 def _try_namespaces(directory: Path) -> str | None:

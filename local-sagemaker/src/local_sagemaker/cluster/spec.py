@@ -1,9 +1,8 @@
-"""What a supervisor is to run: instances and their network, as JSON."""
+"""What a supervisor is to run: instances and their network."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import sys
 from pathlib import Path
 
@@ -102,16 +101,3 @@ class ClusterSpec:
     def closed_reason(self) -> str:
         """Why several instances do not reach each other; empty if they do."""
         return self.connectivity.closed_reason if len(self.hosts) > 1 else ""
-
-    def to_json(self) -> str:
-        return json.dumps(dataclasses.asdict(self))
-
-    @classmethod
-    def read(cls, path: Path) -> ClusterSpec:
-        raw = json.loads(path.read_text())
-        connectivity = raw["connectivity"]
-        if connectivity["bandwidth"]:
-            connectivity["bandwidth"] = Bandwidth(**connectivity["bandwidth"])
-        raw["connectivity"] = Connectivity(**connectivity)
-        raw["hosts"] = [Host(**host) for host in raw["hosts"]]
-        return cls(**raw)

@@ -6,6 +6,7 @@ import contextlib
 import json
 import logging
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -35,8 +36,8 @@ class SupervisorProcess:
         self.errors: list[str] = []
         self.lock = threading.Lock()
         self.stderr = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed in _close)
-        with tempfile.TemporaryFile("w+") as stream:
-            stream.write(spec.to_json())
+        with tempfile.TemporaryFile() as stream:
+            pickle.dump(spec, stream)
             stream.seek(0)
             # -P: no modules of the current folder
             command = [sys.executable, "-P", "-m", "local_sagemaker.cluster.supervisor"]

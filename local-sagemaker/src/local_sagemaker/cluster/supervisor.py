@@ -1,11 +1,13 @@
 """The process that holds a job's instances: `python -m local_sagemaker.cluster.supervisor SPEC`.
 
-The emulator starts it, writes "stop" to its standard input or closes it, and reads events
-from its standard output (see event_loop.py). It ends when every instance has ended.
+SPEC is a file with a pickled ClusterSpec. The emulator writes "stop" to its standard input or
+closes it, and reads events from its standard output (see event_loop.py). It ends when every
+instance has ended.
 """
 
 from __future__ import annotations
 
+import pickle
 import sys
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from local_sagemaker.cluster.spec import NAMESPACES, ClusterSpec
 
 
 def main() -> int:
-    spec = ClusterSpec.read(Path(sys.argv[1]))
+    spec: ClusterSpec = pickle.loads(Path(sys.argv[1]).read_bytes())
     if spec.isolation == NAMESPACES:  # imported when needed: a job waits for this process
         from local_sagemaker.cluster.namespace_instances import run
     else:

@@ -16,14 +16,13 @@ import signal
 import sys
 import types
 
-from local_sagemaker.container import job_notes
+from local_sagemaker.container import job_notes, sdk_mpi
 
-NO_SSHD = (
-    "@remote(use_mpirun=True) connects instances by ssh, and they have no ssh server here. Take "
-    "use_torchrun=True, ModelTrainer(distributed=MPI(...)), or an estimator of version 2 with "
-    "distribution={'mpi': {'enabled': True}}."
+# What the SDK starts MPI with: ModelTrainer's, and that of @remote(use_mpirun=True).
+SDK_MPI = (
+    "/opt/ml/input/data/sm_drivers/distributed_drivers/mpi_utils.py",
+    "/opt/ml/input/data/sagemaker_remote_function_bootstrap/mpi_utils_remote.py",
 )
-SDK_MPI = "/opt/ml/input/data/sm_drivers/distributed_drivers/mpi_utils.py"  # ModelTrainer's own
 CANNOT_RUN = 127  # a shell's exit status for a command that it cannot find
 
 
@@ -51,13 +50,11 @@ def become(command: list[str]) -> None:
     if os.environ.get("LOCAL_SAGEMAKER_HOST") in (None, "algo-1"):
         job_notes.print_notes()
     sys.stdout.flush()
-    if "mpirun" in command and "--distribution" in command:  # of @remote's bootstrap script
-        with open("/opt/ml/output/failure", "w") as stream:
-            stream.write(NO_SSHD)
-        sys.exit(f"[local] {NO_SSHD}")
-    if os.path.exists(SDK_MPI):
-        with open(SDK_MPI, "a") as stream:
-            stream.write("\nfrom local_sagemaker.container.sdk_mpi import *\n")
+    for path in filter(os.path.exists, SDK_MPI):
+        with open(path, "r+") as stream:
+            functions, main, rest = stream.read().partition("\nif __name__ ==")
+            stream.seek(0)
+            stream.write(f"{functions}\nfrom {sdk_mpi.__name__} import *\n{main}{rest}")
     if not os.access(".", os.W_OK):
         # An image's working directory is its own to write; @remote unpacks its workspace there.
         os.chdir(os.environ["HOME"])

@@ -1,7 +1,7 @@
-"""What of ModelTrainer's MPI driver needs sshd, with `remote` in its place.
+"""What of the SDK's own MPI drivers needs sshd, with `remote` in its place.
 
-The driver comes in the channel `sm_drivers`. entrypoint.py appends an import of these names to its
-mpi_utils.py, where they replace functions of the same names.
+ModelTrainer and @remote bring a driver in a channel of the job. entrypoint.py adds an import of
+these names to it, where they replace functions of the same names.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def start_sshd_daemon() -> None:
     servers.append(remote.Server(os.environ["SM_CURRENT_HOST"]))
 
 
-def bootstrap_worker_node(master_host: str) -> None:
+def bootstrap_worker_node(master_host: str, current_host: str = "") -> None:
     """Serve the master until it has finished."""
     servers[0].done.wait()
 

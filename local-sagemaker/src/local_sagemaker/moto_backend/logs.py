@@ -43,7 +43,7 @@ _MotoLogStream = moto_logs.LogStream
 
 
 class Journal:
-    """The database. The process uses one, from `open_journal` to `close_journal`."""
+    """The database. The process uses one, from `open_journal` on."""
 
     def __init__(self, path: Path) -> None:
         self.lock = threading.RLock()
@@ -93,13 +93,6 @@ def open_journal(path: Path) -> None:
     moto_logs.LogStream = StoredLogStream  # type: ignore[misc]
 
 
-def close_journal() -> None:
-    """From now on they are in moto's memory again."""
-    global _journal
-    _journal = None
-    moto_logs.LogStream = _MotoLogStream  # type: ignore[misc]
-
-
 def forget_deleted_streams() -> None:
     """Remove the events of streams that are deleted. Called once moto's state is restored."""
     streams = {
@@ -120,12 +113,12 @@ def forget_deleted_streams() -> None:
 class StreamLog:
     """A stream of a group; both are made with the first line, as on AWS.
 
-    state: MotoState, to save what is made; None where moto is not in this process.
+    state: MotoState, to save what is made.
     """
 
     def __init__(self, state: Any, region: str, group: str, stream: str) -> None:
         self.state, self.region, self.group, self.stream = state, region, group, stream
-        self.opened = state is None
+        self.opened = False
 
     @property
     def backend(self) -> Any:
@@ -152,8 +145,7 @@ class StreamLog:
         events = [{"timestamp": at, "message": line or " "} for line in lines]
         try:
             self.open()
-            if self.state:
-                self.backend.put_log_events(self.group, self.stream, events)
+            self.backend.put_log_events(self.group, self.stream, events)
         except OSError as error:
             LOG.warning("%s/%s: %s", self.group, self.stream, error)
 

@@ -13,17 +13,15 @@ from typing import Any
 
 import moto
 
+from local_sagemaker.emulator_error import EmulatorError
+
 PATCHED_VERSION = "5.2.5"
 
 
-class UnsupportedMoto(Exception):
-    """Another version of moto is installed than the one that is patched here."""
-
-
 def check_version() -> None:
-    """Raise UnsupportedMoto for a version of moto whose patches nobody has looked at."""
+    """Raise EmulatorError for a version of moto whose patches nobody has looked at."""
     if moto.__version__ != PATCHED_VERSION:
-        raise UnsupportedMoto(
+        raise EmulatorError(
             f"moto {moto.__version__} is installed, and local_sagemaker/moto_backend/ patches "
             f"moto {PATCHED_VERSION}. Run `pip install moto[server]=={PATCHED_VERSION}`"
         )

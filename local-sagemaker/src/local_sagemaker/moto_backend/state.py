@@ -33,9 +33,10 @@ from cryptography.hazmat.primitives.serialization import (
 from moto.backends import get_backend
 from moto.core.base_backend import BackendDict
 
+from local_sagemaker.emulator_error import EmulatorError
 from local_sagemaker.moto_backend import buckets, logs
 from local_sagemaker.moto_backend.patch import check_version
-from local_sagemaker.s3.store import ObjectStore, StoreError
+from local_sagemaker.s3.store import ObjectStore
 from local_sagemaker.storage.files import full_disk_as_os_error, replace
 
 LOG = logging.getLogger(__name__)
@@ -45,16 +46,12 @@ LOCKS = (type(threading.Lock()), type(threading.RLock()))
 PRIVATE_KEYS = get_args(PrivateKeyTypes)
 
 
-class StateError(Exception):
-    """The state on disk cannot be used; the message says what to do."""
-
-
 class MotoState:
     """moto's backends, in memory and in `directory`. objects: S3's."""
 
     def __init__(self, directory: Path) -> None:
-        """Raises StateError for a directory that another release wrote, or a damaged one, and
-        UnsupportedMoto."""
+        """Raises EmulatorError for a directory that another release wrote, or a damaged one, and
+        for another version of moto."""
         check_version()
         self.directory, self.path = directory, directory / "moto.pickle"
         directory.mkdir(parents=True, exist_ok=True)
@@ -62,24 +59,16 @@ class MotoState:
             with full_disk_as_os_error():
                 logs.open_journal(directory / "journal.sqlite")
             self.objects = ObjectStore(directory / "objects")
-        except StoreError as error:
-            raise StateError(str(error)) from error
         except sqlite3.DatabaseError as error:
-            raise StateError(f"{directory / 'journal.sqlite'}: {error}. {AFRESH}") from error
+            raise EmulatorError(f"{directory / 'journal.sqlite'}: {error}. {AFRESH}") from error
         buckets.use(self.objects)
         self.lock = threading.RLock()  # held by each request of moto's, and by save
         self.not_picklable: set[str] = set()  # services, which are not saved
 
     def load(self) -> None:
-        """Restore what an earlier process saved. Raises StateError if that cannot be."""
+        """Restore what an earlier process saved. Raises EmulatorError if that cannot be."""
         self._restore()
         logs.forget_deleted_streams()
-
-    def close(self) -> None:
-        """Give moto its own storage back."""
-        self.objects.close()
-        buckets.use(None)
-        logs.close_journal()
 
     def save(self) -> None:
         """Write everything. Where that fails, OSError: nothing changed."""
@@ -144,14 +133,14 @@ class MotoState:
         with self.path.open("rb") as stream:
             version = stream.readline().decode("utf-8", "replace").strip()
             if version != VERSION:
-                raise StateError(
+                raise EmulatorError(
                     f"{self.path} was written by {version or 'something else'}, and this is "
                     f"{VERSION}. {AFRESH}"
                 )
             try:
                 return pickle.load(stream)
             except Exception as error:
-                raise StateError(
+                raise EmulatorError(
                     f"{self.path} cannot be read ({type(error).__name__}: {error}). {AFRESH}"
                 ) from error
 

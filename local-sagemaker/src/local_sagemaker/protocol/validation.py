@@ -32,7 +32,7 @@ JSON_TYPES: dict[str, type | tuple[type, ...]] = {
     "float": (int, float),
     "double": (int, float),
     "boolean": bool,
-    "timestamp": (int, float, str),
+    "timestamp": (int, float),
     "list": list,
     "map": dict,
     "structure": dict,

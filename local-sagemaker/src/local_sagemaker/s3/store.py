@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+from local_sagemaker.emulator_error import EmulatorError
 from local_sagemaker.s3.blobs import Blobs, Segment
 from local_sagemaker.storage.files import full_disk_as_os_error
 
@@ -46,10 +47,6 @@ NULL = "null"  # the version of an object in a bucket without versions
 ROW = "version, latest, marker, modified, size, etag, segments, fields, key, number"
 
 
-class StoreError(Exception):
-    """The store on disk cannot be used; the message says what to do."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Stored:
     """A version of an object; or an unfinished upload (fields: bucket, key, fields), or its part
@@ -75,7 +72,7 @@ class ObjectStore:
     """Every bucket's objects. `lock` is held while the index is asked or changed."""
 
     def __init__(self, directory: Path) -> None:
-        """Open or create it. Raises StoreError for one of another format, or damaged."""
+        """Open or create it. Raises EmulatorError for one of another format, or damaged."""
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.lock = threading.RLock()
         self.blobs = Blobs(directory / "blobs")
@@ -84,7 +81,7 @@ class ObjectStore:
             with full_disk_as_os_error():
                 self._open(path)
         except sqlite3.DatabaseError as error:
-            raise StoreError(
+            raise EmulatorError(
                 f"{path} cannot be read ({error}). Start afresh with "
                 "`local-sagemaker stop --forget`."
             ) from error
@@ -97,15 +94,11 @@ class ObjectStore:
         if not version:
             self.index.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version={FORMAT}; COMMIT;")
         elif version != FORMAT:
-            raise StoreError(
+            raise EmulatorError(
                 f"{path} has format {version}, and this release reads {FORMAT}. "
                 "Start afresh with `local-sagemaker stop --forget`."
             )
         self.blobs.keep_only(self._used())
-
-    def close(self) -> None:
-        with self.lock:
-            self.index.close()
 
     def _used(self) -> set[str]:
         rows = self.index.execute("SELECT segments FROM versions")

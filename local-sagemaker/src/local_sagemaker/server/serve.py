@@ -18,10 +18,9 @@ from pathlib import Path
 from local_sagemaker import credentials, daemon
 from local_sagemaker.api.managers import Managers
 from local_sagemaker.cluster import probe
-from local_sagemaker.cluster.spec import MAX_INSTANCES
 from local_sagemaker.core.aws import LocalAws
-from local_sagemaker.moto_backend.patch import UnsupportedMoto
-from local_sagemaker.moto_backend.state import MotoState, StateError
+from local_sagemaker.emulator_error import EmulatorError
+from local_sagemaker.moto_backend.state import MotoState
 from local_sagemaker.server.app import Emulator
 from local_sagemaker.server.http import RequestHandler, Server
 from local_sagemaker.storage.files import remove, replace
@@ -32,55 +31,33 @@ GRACE_SECONDS = 20.0
 LOCK_SECONDS = 1.0  # a status check may hold the lock for an instant
 
 
-class CannotServe(Exception):
-    """Why the emulator cannot start, with what to do."""
-
-
 def serve(
     state: Path,
     port: int,
     isolation: str = "auto",
     grace_seconds: float = GRACE_SECONDS,
-    max_instances: int = MAX_INSTANCES,
 ) -> None:
-    """Serve until SIGTERM or Ctrl-C. Raises CannotServe when that is not possible.
+    """Serve until SIGTERM or Ctrl-C. Raises EmulatorError when that is not possible.
 
     state: the directory that holds everything. port: 0 takes a free one; the one taken
     is in `emulator.json` there once the emulator answers.
     """
-    with _state_errors(state):
+    with credentials.state_errors(state):
         credentials.make_private(state)
     with _only_one(state), _bind(port) as server:
         port = server.server_address[1]
-        try:
-            kind, why = probe.isolation(isolation)
-        except OSError as error:
-            raise CannotServe(str(error)) from error
+        kind, why = probe.isolation(isolation)
         LOG.info("instances are %s: %s", kind, why)
-        with _state_errors(state):
+        with credentials.state_errors(state):
             _move_temporary_files(state)
             owner = credentials.load(state)
             moto_state = MotoState(state / "moto")
             moto_state.load()
             aws = LocalAws(port, owner, moto_state)
-            managers = Managers(state, aws, kind, grace_seconds, max_instances)
+            managers = Managers(state, aws, kind, grace_seconds)
             emulator = Emulator(managers.operations(), moto_state, owner, managers.runtime)
         server.respond = emulator
         _serve_until_signal(server, managers, state, kind, why)
-
-
-@contextlib.contextmanager
-def _state_errors(state: Path) -> Iterator[None]:
-    """Raise CannotServe for whatever is wrong with the state directory, with what to do."""
-    try:
-        yield
-    except (StateError, UnsupportedMoto, credentials.NotPrivate) as error:
-        raise CannotServe(str(error)) from error
-    except OSError as error:
-        raise CannotServe(
-            f"The state directory cannot be used: {error.filename or state}: {error.strerror}. "
-            "Choose another with the variable LOCAL_SAGEMAKER_STATE_DIR."
-        ) from error
 
 
 def _serve_until_signal(
@@ -123,7 +100,7 @@ def _move_temporary_files(state: Path) -> None:
 @contextlib.contextmanager
 def _only_one(state: Path) -> Iterator[None]:
     """Hold the state directory's lock: two emulators on one state would damage it."""
-    with _state_errors(state):
+    with credentials.state_errors(state):
         stream = (state / "lock").open("w")
     with stream:
         deadline = time.monotonic() + LOCK_SECONDS
@@ -135,7 +112,7 @@ def _only_one(state: Path) -> Iterator[None]:
                 if time.monotonic() < deadline:
                     time.sleep(0.02)
                     continue
-                raise CannotServe(
+                raise EmulatorError(
                     f"Another emulator uses {state}. `local-sagemaker status` says where it is; "
                     "`local-sagemaker stop` ends it."
                 ) from error
@@ -147,7 +124,7 @@ def _bind(port: int) -> Server:
     try:
         return Server("127.0.0.1", port, app=None, handler=RequestHandler)  # type: ignore[arg-type]
     except (OSError, SystemExit, OverflowError) as error:  # werkzeug exits on a port in use
-        raise CannotServe(
+        raise EmulatorError(
             f"Port {port} of 127.0.0.1 cannot be used: something else listens there, or it is not "
             "allowed. Choose another, for example with `local-sagemaker start --port 4601`."
         ) from error

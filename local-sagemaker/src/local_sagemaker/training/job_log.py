@@ -9,6 +9,7 @@ from collections.abc import Callable
 import regex
 
 from local_sagemaker.core.aws import LocalAws
+from local_sagemaker.job_events import LOG_GROUP
 from local_sagemaker.moto_backend import logs
 from local_sagemaker.protocol.errors import validation
 from local_sagemaker.training.job_record import JobRecord
@@ -43,7 +44,7 @@ class JobLog:
         self.streams[host].log(message)
 
 
-LOG_GROUP = NAMESPACE = "/aws/sagemaker/TrainingJobs"
+NAMESPACE = "/aws/sagemaker/TrainingJobs"
 # Seconds for one expression on one line: "(a|aa)+$" on sixty letters could take years.
 MATCH_SECONDS = 0.25
 MAX_VALUES = 100_000  # of one job that go into CloudWatch

@@ -1,0 +1,58 @@
+"""`local-sagemaker doctor`: each thing that jobs need, and what to do where it is not there."""
+
+from __future__ import annotations
+
+import functools
+import socket
+
+from command_harness import ok, refused, run
+
+from local_sagemaker import doctor
+from local_sagemaker.cli import main
+from local_sagemaker.cluster import linux, probe
+
+command = functools.partial(run, main)
+
+
+def test_it_tries_this_machine(tmp_path):
+    lines = ok(command(tmp_path / "state", "doctor")).splitlines()
+    rows = [line.split()[:2] for line in lines if "to do:" not in line]
+    names = ["namespaces", "tc", "tc", "torchrun", "mpirun", "packages", "port", "state"]
+    assert [name for _, name in rows] == names
+    assert sum(sign == "!!" for sign, _ in rows) == len(lines) - len(rows), "each with a remedy"
+    assert str(tmp_path / "state") in lines[-1]
+
+
+def test_what_is_missing_has_a_remedy(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOCAL_SAGEMAKER_STATE_DIR", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(linux, "SYSTEM_FOLDERS", ())
+    monkeypatch.setattr(doctor.sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(doctor, "FRAMEWORKS", ())
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        monkeypatch.setattr(doctor, "ADDRESS", taken.getsockname())
+        to_do = {name: remedy for name, _, remedy in doctor.findings()}
+    assert to_do.pop("state") == ""
+    expected = [
+        "iproute2",
+        "iproute2",
+        "iproute2",
+        "pip install torch",
+        "Open MPI",
+        "pip",
+        "--port 0",
+    ]
+    for (name, remedy), word in zip(to_do.items(), expected, strict=True):
+        assert word in remedy, name
+
+
+def test_a_kernel_that_refuses_says_how_to_allow(monkeypatch):
+    monkeypatch.setattr(probe, "_try_namespaces", lambda folder: "Operation not permitted")
+    reason = probe.namespaces_unavailable_reason()
+    assert reason.startswith("Operation not permitted. ") and "sudo sysctl" in reason
+
+
+def test_a_state_directory_that_cannot_be_used(tmp_path, monkeypatch):
+    monkeypatch.setattr(probe, "isolation", lambda: ("processes", "asked for"))
+    (tmp_path / "file").write_text("in the way")
+    assert "LOCAL_SAGEMAKER_STATE_DIR" in refused(command(tmp_path / "file" / "state", "doctor"))
