@@ -26,7 +26,7 @@ def get_ddp(module: nn.Module, bucket_bytes: int) -> nn.Module:
 
 
 def ddp_before_backward(ddp: nn.Module, samples: int) -> None:
-    """Part 2. Called after forward, before backward. samples: how many this rank's loss averages."""
+    """Part 2. Called after forward. samples: over how many this rank's loss is the mean."""
     raise NotImplementedError("part 2: adapters.ddp_before_backward")
 
 

@@ -1,5 +1,6 @@
 """The models and batches of parts 2 and 3. Every rank can make every rank's."""
 
+import itertools
 import random
 
 import torch
@@ -15,7 +16,7 @@ def layers(draw: random.Random, count: int) -> list[int]:
 
 def perceptron(widths: list[int], seed: int = 0) -> nn.Module:
     torch.manual_seed(seed)
-    pairs = zip(widths, widths[1:], strict=False)
+    pairs = itertools.pairwise(widths)
     model = nn.Sequential(*(nn.Sequential(nn.Linear(a, b), nn.Tanh()) for a, b in pairs))
     model.register_buffer("running_mean", torch.rand(4))
     return model

@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
+
 from wire import Wire
 
 SECONDS = 12.0  # a rank's; whoever is not back by then waits for what never comes

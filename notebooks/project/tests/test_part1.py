@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 import torch.distributed as dist
+
 from checks import check
 from ranks import run
 

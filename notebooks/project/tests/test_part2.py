@@ -5,10 +5,11 @@ import time
 import pytest
 import torch
 import torch.distributed as dist
+from torch import nn
+
 from checks import check
 from models import FEATURES, Branches, Tied, batch, layers, loss, perceptron
 from ranks import run
-from torch import nn
 
 LEARNING_RATE = 0.1
 SLOW = 0.15  # seconds that a message or a collective takes on a slow link

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 import torch
-import torch.distributed as dist
+
 from checks import check
 from models import batch, layers, loss, perceptron
 from ranks import run
@@ -55,9 +55,8 @@ def live_bytes() -> int:
     gc.collect()
     tensors = [item for item in gc.get_objects() if issubclass(type(item), torch.Tensor)]
     tensors += [tensor.grad for tensor in tensors if tensor.is_leaf and tensor.grad is not None]
-    return sum(
-        {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors}.values()
-    )
+    storages = [tensor.untyped_storage() for tensor in tensors]
+    return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
 
 
 def measure(wire, widths, optimizer_class, options):
@@ -79,7 +78,6 @@ def sizes(widths: list[int]) -> tuple[int, int]:
 
 
 @pytest.mark.points(6)
-@pytest.mark.filterwarnings("ignore")
 def test_the_weights_of_an_optimizer_that_is_not_divided(draw):
     for optimizer_class, options in OPTIMIZERS:
         run(draw.choice([2, 3, 4]), train, layers(draw, 4), optimizer_class, options)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
+
 from checks import check
 from ranks import SUBMISSION, run
 
@@ -89,7 +90,7 @@ def test_both_links_work_at_the_same_time(draw):
     """Each rank's link to its instance, and that to the others, take 0.5 s for their bytes."""
     chunk_bytes = LENGTH * 4 // draw.choice([8, 10])
     alone = 0.5  # seconds of each link: 2 / 2 of the vector, and 1 / 2 of it
-    for attempt in range(2):  # a busy machine is no failure
+    for _ in range(2):  # a busy machine is no failure
         seconds = max(
             run(
                 *(4, measure_seconds, LENGTH, 2, chunk_bytes),

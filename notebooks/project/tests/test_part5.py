@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+
 from ranks import SUBMISSION
 
 NAMES = ("largest_n", "zero3_bytes", "link_time", "cost", "adam_memory", "checkpoint_interval")

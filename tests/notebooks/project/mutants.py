@@ -3,6 +3,8 @@
 Others may fail, too: who sends wrong values cannot send the right ones slowly.
 """
 
+# ruff: noqa: E501  (lines of the reference)
+
 from typing import NamedTuple
 
 

@@ -70,8 +70,9 @@ class Late(nn.Module):
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in trained]
         vector = torch.cat([g.flatten() for g in gradients] + [torch.ones(1)]) * self.samples
         all_reduce(vector, "sum")
-        for parameter, values in zip(trained, vector.split([*map(torch.numel, trained), 1])):
-            parameter.grad = (values / vector[-1]).view_as(parameter)
+        *sums, samples = vector.split([*map(torch.numel, trained), 1])
+        for parameter, values in zip(trained, sums, strict=True):
+            parameter.grad = (values / samples).view_as(parameter)
 
 
 def get_ddp(module, bucket_bytes):
