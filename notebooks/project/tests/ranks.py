@@ -51,48 +51,47 @@ def run(
             theirs.close()
             ranks[ours] = rank
         try:
-            results, errors = _gather(ranks, Path(folder), seconds)
+            results, errors = _gather(ranks, seconds)
+            late = [] if errors else sorted(set(range(world_size)) - results.keys())
+            stacks = [(Path(folder) / f"stack-{rank}").read_text() for rank in late]
         finally:
             for process in processes:
                 process.kill()
                 process.join()
     if errors:
-        pytest.fail(_message(errors, world_size, seconds), pytrace=False)
+        first, *others = sorted(errors)
+        also = f"\n(also wrong: rank {', '.join(map(str, others))})" if others else ""
+        pytest.fail(f"{world_size} ranks, rank {first}: {errors[first]}{also}", pytrace=False)
+    if late:
+        places = zip(late, map(_places, stacks), strict=True)
+        pytest.fail(
+            f"{world_size} ranks: after {seconds:g} s these had not returned. A send returns when "
+            "the other side receives it, and a receive when the other side sends as many bytes."
+            + "".join(f"\n  rank {rank} is at {place}" for rank, place in places),
+            pytrace=False,
+        )
     return [results[rank] for rank in range(world_size)]
 
 
-def _gather(ranks: dict[Connection, int], folder: Path, seconds: float) -> tuple[dict, dict]:
-    results, errors, pending = {}, {}, dict(ranks)
-    deadline = time.monotonic() + seconds + 3 * GRACE
+def _gather(ranks: dict[Connection, int], seconds: float) -> tuple[dict, dict]:
+    """The results and errors of the ranks that come back in time."""
+    results: dict[int, object] = {}
+    errors: dict[int, str] = {}
+    pending, deadline = dict(ranks), time.monotonic() + seconds + GRACE
     while pending and (ready := wait(list(pending), max(0.0, deadline - time.monotonic()))):
         for connection in ready:
             rank = pending.pop(connection)
             try:
-                error, value = connection.recv()
-            except (EOFError, ConnectionError):  # it wrote its stack and ended, or died
-                stack = folder / f"stack-{rank}"
-                error, value = (1, _places(stack.read_text())) if stack.exists() else (0, None)
-                error, value = (error, value) if value else (2, "its process died.")
-            (errors if error else results)[rank] = (error, value) if error else value
-        if any(error == 2 for error, _ in errors.values()):
+                kind, value = connection.recv()
+            except (EOFError, ConnectionError):
+                kind, value = "error", "its process died."
+            (errors if kind == "error" else results)[rank] = value
+        if errors:
             deadline = min(deadline, time.monotonic() + GRACE)
     return results, errors
 
 
-def _message(errors: dict[int, tuple[int, str]], world_size: int, seconds: float) -> str:
-    raised = {rank: text for rank, (error, text) in errors.items() if error == 2}
-    if raised:
-        first, *others = sorted(raised)
-        also = f"\n(also wrong: rank {', '.join(map(str, others))})" if others else ""
-        return f"{world_size} ranks, rank {first}: {raised[first]}{also}"
-    places = "\n".join(f"  rank {rank} is at {errors[rank][1]}" for rank in sorted(errors))
-    return (
-        f"{world_size} ranks: after {seconds:g} s these had not returned. A send returns when the "
-        "other side receives it, and a receive when the other side sends as many bytes.\n" + places
-    )
-
-
-def _places(stack: str) -> str | None:
+def _places(stack: str) -> str:
     """The innermost line of the student's code in each thread of a stack of faulthandler's."""
     places = []
     for thread in re.split(r"\n(?=Thread|Current thread)", stack):
@@ -102,9 +101,7 @@ def _places(stack: str) -> str | None:
             path, line, name = own_frames[0]
             source = linecache.getline(path, line).strip()
             places.append(f"{Path(path).name}:{line} in {name}: {source}")
-    if places:
-        return "; in another thread at ".join(reversed(dict.fromkeys(places)))
-    return "no line of your code" if stack else None
+    return "; in another thread at ".join(reversed(dict.fromkeys(places))) or "no line of yours"
 
 
 def _is_students(path: str) -> bool:
@@ -113,18 +110,18 @@ def _is_students(path: str) -> bool:
 
 def _be_rank(folder, rank, world_size, seconds, connection, wire_options, function, arguments):
     stack = (folder / f"stack-{rank}").open("w")
-    faulthandler.dump_traceback_later(seconds, exit=True, file=stack)
+    faulthandler.dump_traceback_later(seconds, file=stack)  # who hangs stays, for the others
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     sys.path.insert(0, str(SUBMISSION))
     torch.manual_seed(rank)  # whoever forgets a broadcast has other weights on each rank
     try:
         store = f"file://{folder / 'store'}"
         dist.init_process_group("gloo", init_method=store, rank=rank, world_size=world_size)
-        answer = (0, function(Wire(**wire_options), *arguments))
+        answer = ("result", function(Wire(**wire_options), *arguments))
     except AssertionError as error:
-        answer = (2, str(error) if error.args else _error_text(error))
+        answer = ("error", str(error) if error.args else _error_text(error))
     except Exception as error:
-        answer = (2, _error_text(error))
+        answer = ("error", _error_text(error))
     connection.send(answer)
     time.sleep(10 * seconds)  # who ends takes the others' connections along: `run` ends all
 

@@ -174,7 +174,7 @@ def test_the_optimizer_does_not_overtake_a_slow_link(draw):
     widths, seconds = layers(draw, 2), [SLOW, 0.0]
     draw.shuffle(seconds)
     delay = lambda call: seconds[dist.get_rank()]  # noqa: E731
-    run(2, train, lambda seed: perceptron(widths, seed), 256, [3, 3], 2, seconds=delay)
+    run(2, train, lambda seed: perceptron(widths, seed), 256, [3, 3], 2, delay=delay)
 
 
 @pytest.mark.points(4)
@@ -230,4 +230,4 @@ def test_bytes_of_a_step(draw):
 
 @pytest.mark.points(4)
 def test_buckets_travel_while_backward_goes_on(draw):
-    run(2, overlap, draw.randint(20, 40), draw.randint(3, 5), seconds=lambda call: SLOW)
+    run(2, overlap, draw.randint(20, 40), draw.randint(3, 5), delay=lambda call: SLOW)

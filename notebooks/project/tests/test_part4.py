@@ -96,7 +96,7 @@ def test_both_links_work_at_the_same_time(draw):
                 *(4, measure_seconds, LENGTH, 2, chunk_bytes),
                 ranks_per_instance=2,
                 refused=REFUSED,
-                seconds=lambda call: call.nbytes / (INTER if call.crosses else INTRA),
+                delay=lambda call: call.nbytes / (INTER if call.crosses else INTRA),
             )
         )
         if seconds < 1.7 * alone:

@@ -40,7 +40,7 @@ class Wire:
 
     Args:
         refused: why collectives are refused; empty: they are not.
-        seconds: from a Call to the seconds that it holds its link, or None: as fast as gloo is.
+        delay: from a Call to the seconds that it holds its link, or None: as fast as gloo is.
             A rank has two links, one to its instance and one to the others.
         ranks_per_instance: 0: all ranks are on one instance.
     """
@@ -48,10 +48,10 @@ class Wire:
     def __init__(
         self,
         refused: str = "",
-        seconds: Callable[[Call], float] | None = None,
+        delay: Callable[[Call], float] | None = None,
         ranks_per_instance: int = 0,
     ) -> None:
-        self.refused, self.seconds, self.per_instance = refused, seconds, ranks_per_instance
+        self.refused, self.delay, self.per_instance = refused, delay, ranks_per_instance
         self.calls: list[Call] = []
         self._links = [ThreadPoolExecutor(1), ThreadPoolExecutor(1)]
         for name in ("send", *COLLECTIVES):
@@ -73,10 +73,10 @@ class Wire:
             call = self._call(name, group, arguments)
             self.calls.append(call)
             begin = functools.partial(method, group, *arguments, **named)
-            if self.seconds is None:
+            if self.delay is None:
                 return begin()
             link = self._links[call.crosses]
-            call.travelling = link.submit(_begin_late, self.seconds(call), begin)
+            call.travelling = link.submit(_begin_late, self.delay(call), begin)
             return _LateWork(call.travelling)
 
         return watched
