@@ -7,6 +7,7 @@ Whatever they do, `run` returns or fails in `seconds` and a few more, and leaves
 """
 
 import faulthandler
+import gc
 import linecache
 import multiprocessing
 import os
@@ -109,6 +110,7 @@ def _is_students(path: str) -> bool:
 
 
 def _be_rank(folder, rank, world_size, seconds, connection, wire_options, function, arguments):
+    gc.freeze()  # what the rank makes is looked through later, and torch's objects are not
     stack = (folder / f"stack-{rank}").open("w")
     faulthandler.dump_traceback_later(seconds, file=stack)  # who hangs stays, for the others
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
