@@ -43,8 +43,8 @@ def main() -> int:
         if submission.is_file():
             zipfile.ZipFile(submission).extractall(folder)
             submission = Path(folder)
-        key = ["--key", str(args.key.resolve())] if args.key else []
-        tests = run_tests(submission, "-m", "", "--seed", str(args.seed), *key)
+        key = [f"--key={args.key.resolve()}"] if args.key else []
+        tests = run_tests(submission, "-m", "", f"--seed={args.seed}", *key)
         if not args.submission.is_file():
             pack(submission)
     print_table(tests)
@@ -57,7 +57,16 @@ def run_tests(submission: Path, *arguments: str) -> list[dict]:
     """Run the tests of this folder on a submission; a dictionary for each. arguments: pytest's."""
     BUILD.mkdir(exist_ok=True)
     report = (BUILD / "junit.xml").resolve()
-    command = [sys.executable, "-m", "pytest", "--tb=short", f"--junitxml={report}", *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-c",
+        "pytest.ini",
+        "--tb=short",
+        f"--junitxml={report}",
+        *arguments,
+    ]
     environment = os.environ | {"PROJECT_SUBMISSION": str(submission)}
     subprocess.run(command, cwd=HERE, env=environment)
     return [read_test(case) for case in ElementTree.parse(report).iter("testcase")]

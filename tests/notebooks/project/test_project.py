@@ -15,7 +15,7 @@ sys.path.insert(0, str(PROJECT))
 
 import grade  # noqa: E402
 
-FIRST_RUN = ("--seed", "0", "--key", str(HERE / "key.toml"))
+KEY = f"--key={HERE / 'key.toml'}"
 OF_POWERS_OF_TWO = {"bytes on any number of ranks"}
 OVERLAPS = {"buckets travel while backward goes on", "both links work at the same time"}
 
@@ -62,7 +62,7 @@ def test_a_wrong_solution_loses_points_where_it_is_wrong(name, tmp_path):
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_the_reference_gets_all_points_with_other_seeds(seed):
-    tests = grade.run_tests(HERE / "reference", *FIRST_RUN, "--seed", str(seed))
+    tests = grade.run_tests(HERE / "reference", KEY, f"--seed={seed}")
     assert failures(tests) == {} and grade.earned(tests) == 96
 
 
@@ -72,9 +72,7 @@ def test_the_reference_handed_in_for_gradescope(tmp_path):
     grade.BUILD.mkdir()
     grade.pack(HERE / "reference")
     handin = shutil.move("build/handin.zip", "student.zip")
-    done = subprocess.run(
-        [*command, handin, *FIRST_RUN, "--gradescope"], capture_output=True, text=True
-    )
+    done = subprocess.run([*command, handin, KEY, "--gradescope"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
     results = json.loads(Path("build/results.json").read_text())
     assert sum(test["score"] for test in results["tests"]) == 96
@@ -84,7 +82,7 @@ def test_the_reference_handed_in_for_gradescope(tmp_path):
 
 @pytest.mark.soak
 def test_another_design_gets_what_it_earns():
-    wrong = failures(grade.run_tests(HERE / "halving", *FIRST_RUN))
+    wrong = failures(grade.run_tests(HERE / "halving", KEY))
     assert wrong.keys() == OF_POWERS_OF_TWO | OVERLAPS
 
 
