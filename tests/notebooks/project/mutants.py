@@ -170,4 +170,4 @@ MUTANTS = {
         4, "hierarchical.py", {CROSS: WHOLE_CHUNK, "crossed.result()\n            ring.all_gather(chunk, intra)": "crossed.result()"}, {CROSSING}
     ),
 }  # fmt: skip
-FEW = ("the mean of the ranks' means", "the whole weights are kept")
+FEW = ("the rest of a division is left out", "the mean of the ranks' means")
