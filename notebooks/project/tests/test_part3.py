@@ -4,6 +4,7 @@ import gc
 
 import pytest
 import torch
+import torch.distributed as dist
 
 from checks import check
 from models import batch, layers, loss, perceptron
@@ -69,7 +70,11 @@ def measure(wire, widths, optimizer_class, options):
     for number in range(2):
         wire.calls.clear()
         step(model, optimizer, number)
-    return live_bytes() - before, wire.sent()
+    sent, looks = wire.sent(), []
+    for _ in range(4):  # gloo's threads let go of a tensor late, some with their next task
+        dist.barrier()
+        looks.append(live_bytes())
+    return min(looks) - before, sent
 
 
 def sizes(widths: list[int]) -> tuple[int, int]:
