@@ -1,0 +1,136 @@
+"""Run a function on several ranks: forked processes of this machine, in one gloo group.
+
+    results = run(4, function, argument)      # function(wire, argument) on each; results by rank
+
+The student's modules are imported in the ranks only, after wire.py has taken its place below them.
+Whatever they do, `run` returns or fails in `seconds` and a few more, and leaves no process.
+"""
+
+import faulthandler
+import gc
+import linecache
+import multiprocessing
+import os
+import re
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from wire import Wire
+
+SECONDS = 12.0  # a rank's; whoever is not back by then waits for what never comes
+GRACE = 1.0  # after one rank's error: the others' errors, if any, belong to the message
+SUBMISSION = Path(os.environ.get("PROJECT_SUBMISSION", Path(__file__).parents[1])).resolve()
+FRAME = re.compile(r'File "(.+)", line (\d+) in (\S+)')
+
+torch.set_num_threads(1)  # threads do not survive a fork, and there are more ranks than cores
+
+
+def run(
+    world_size: int, function: Callable, *arguments, seconds: float = SECONDS, **wire_options
+) -> list:
+    """Return function(wire, *arguments) of each rank; fail the test with their errors.
+
+    wire_options: see wire.Wire.
+    """
+    context = multiprocessing.get_context("fork")
+    processes, ranks = [], {}
+    with tempfile.TemporaryDirectory(prefix="project-") as folder:
+        for rank in range(world_size):
+            ours, theirs = context.Pipe()
+            job = (Path(folder), rank, world_size, seconds, theirs, wire_options)
+            processes.append(context.Process(target=_be_rank, args=(*job, function, arguments)))
+            processes[-1].start()
+            theirs.close()
+            ranks[ours] = rank
+        try:
+            results, errors = _gather(ranks, seconds)
+            late = [] if errors else sorted(set(range(world_size)) - results.keys())
+            stacks = [(Path(folder) / f"stack-{rank}").read_text() for rank in late]
+        finally:
+            for process in processes:
+                process.kill()
+                process.join()
+    if errors:
+        first, *others = sorted(errors)
+        also = f"\n(also wrong: rank {', '.join(map(str, others))})" if others else ""
+        pytest.fail(f"{world_size} ranks, rank {first}: {errors[first]}{also}", pytrace=False)
+    if late:
+        places = zip(late, map(_places, stacks), strict=True)
+        pytest.fail(
+            f"{world_size} ranks: after {seconds:g} s these had not returned. A send returns when "
+            "the other side receives it, and a receive when the other side sends as many bytes."
+            + "".join(f"\n  rank {rank} is at {place}" for rank, place in places),
+            pytrace=False,
+        )
+    return [results[rank] for rank in range(world_size)]
+
+
+def _gather(ranks: dict[Connection, int], seconds: float) -> tuple[dict, dict]:
+    """The results and errors of the ranks that come back in time."""
+    results: dict[int, object] = {}
+    errors: dict[int, str] = {}
+    pending, deadline = dict(ranks), time.monotonic() + seconds + GRACE
+    while pending and (ready := wait(list(pending), max(0.0, deadline - time.monotonic()))):
+        for connection in ready:
+            rank = pending.pop(connection)
+            try:
+                kind, value = connection.recv()
+            except (EOFError, ConnectionError):
+                kind, value = "error", "its process died."
+            (errors if kind == "error" else results)[rank] = value
+        if errors:
+            deadline = min(deadline, time.monotonic() + GRACE)
+    return results, errors
+
+
+def _places(stack: str) -> str:
+    """The innermost line of the student's code in each thread of a stack of faulthandler's."""
+    places = []
+    for thread in re.split(r"\n(?=Thread|Current thread)", stack):
+        frames = [(path, int(line), name) for path, line, name in FRAME.findall(thread)]
+        own_frames = [frame for frame in frames if _is_students(frame[0])]
+        if own_frames:
+            path, line, name = own_frames[0]
+            source = linecache.getline(path, line).strip()
+            places.append(f"{Path(path).name}:{line} in {name}: {source}")
+    return "; in another thread at ".join(reversed(dict.fromkeys(places))) or "no line of yours"
+
+
+def _is_students(path: str) -> bool:
+    return SUBMISSION in Path(path).parents and Path(__file__).parent not in Path(path).parents
+
+
+def _be_rank(folder, rank, world_size, seconds, connection, wire_options, function, arguments):
+    gc.freeze()  # what the rank makes is looked through later, and torch's objects are not
+    stack = (folder / f"stack-{rank}").open("w")
+    faulthandler.dump_traceback_later(seconds, file=stack)  # who hangs stays, for the others
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    sys.path.insert(0, str(SUBMISSION))
+    torch.manual_seed(rank)  # whoever forgets a broadcast has other weights on each rank
+    try:
+        store = f"file://{folder / 'store'}"
+        dist.init_process_group("gloo", init_method=store, rank=rank, world_size=world_size)
+        answer = ("result", function(Wire(**wire_options), *arguments))
+    except AssertionError as error:
+        answer = ("error", str(error) if error.args else _error_text(error))
+    except Exception as error:
+        answer = ("error", _error_text(error))
+    connection.send(answer)
+    time.sleep(10 * seconds)  # who ends takes the others' connections along: `run` ends all
+
+
+def _error_text(error: Exception) -> str:
+    """The error, and the lines of the student's code that led to it, last call last."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own_frames = [frame for frame in frames if _is_students(frame.filename)] or frames[-1:]
+    lines = [f"\n  {Path(f.filename).name}:{f.lineno} in {f.name}: {f.line}" for f in own_frames]
+    return f"{type(error).__name__}: {error}{''.join(lines)}"

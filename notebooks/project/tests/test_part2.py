@@ -1,0 +1,234 @@
+"""Part 2: DDP with flat buckets that travel while backward goes on."""
+
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from checks import check
+from models import FEATURES, Branches, Tied, batch, layers, loss, perceptron
+from ranks import run
+
+LEARNING_RATE = 0.1
+SLOW = 0.15  # seconds that a message or a collective takes on a slow link
+WHOLE = 2**30  # bytes of a bucket that takes every gradient
+
+
+def no_ddp_of_torchs() -> None:
+    def refuse(*_, **__):
+        raise RuntimeError("DistributedDataParallel is what you build here.")
+
+    nn.parallel.DistributedDataParallel.__init__ = refuse
+
+
+def gradients(model, rank, step, samples):
+    """This rank's alone, by name; 0 where the loss does not need the parameter."""
+    trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    found_gradients = torch.autograd.grad(
+        loss(model, batch(rank, step, samples)), list(trained.values()), allow_unused=True
+    )
+    pairs = zip(trained.items(), found_gradients, strict=True)
+    return {name: torch.zeros_like(p) if g is None else g for (name, p), g in pairs}
+
+
+def train(wire, make, bucket_bytes, samples, steps=3):
+    """Compare every gradient of every step with that of one process on all samples.
+
+    make: from a seed to the model. samples: of each rank.
+    """
+    import adapters
+
+    no_ddp_of_torchs()
+    rank = dist.get_rank()
+    module, alone = make(seed=1 + rank), make(seed=1)
+    ddp = adapters.get_ddp(module, bucket_bytes)
+    module.load_state_dict(alone.state_dict())  # a missing broadcast fails in `start`
+    for step in range(steps):
+        value = loss(ddp, batch(rank, step, samples[rank]))
+        adapters.ddp_before_backward(ddp, samples[rank])
+        value.backward()
+        adapters.ddp_after_backward(ddp)
+        by_rank = [gradients(alone, r, step, count) for r, count in enumerate(samples)]
+        parameters = dict(alone.named_parameters())
+        names = [name for name, _ in module.named_parameters()]
+        assert names == list(parameters), (
+            f"the module's parameters are now {names}, and were {list(parameters)}: what was one "
+            "parameter, under two names, must stay one."
+        )
+        for name, parameter in module.named_parameters():
+            at = f"step {step}: {name}.grad"
+            if not parameter.requires_grad:
+                assert parameter.grad is None, f"{at} is not None, and the parameter is frozen."
+                continue
+            weighted = sum(g[name] * count for g, count in zip(by_rank, samples, strict=True))
+            total = sum(g[name] for g in by_rank)
+            expected = weighted / sum(samples)
+            if parameter.grad is None and not expected.any():
+                continue
+            mistakes = {
+                "It is this rank's own: nothing was exchanged, or not waited for.": by_rank[rank][
+                    name
+                ],
+                "It is the sum of all ranks': divide.": total,
+                "It is the mean of the ranks' means: weigh each by its samples.": total
+                / len(samples),
+                "It is the sum over all samples: divide by their number.": weighted,
+                "It is 0: the bucket was not copied back.": torch.zeros_like(expected),
+                "It counts twice.": 2 * expected,
+            }
+            check(parameter.grad, expected, at, mistakes)
+            with torch.no_grad():
+                parameters[name] -= LEARNING_RATE * expected
+                parameter -= LEARNING_RATE * parameter.grad
+        module.zero_grad()
+
+
+def start(wire, widths):
+    import adapters
+
+    no_ddp_of_torchs()
+    module, first = (perceptron(widths, seed) for seed in (1 + dist.get_rank(), 1))
+    for model in (module, first):
+        model[0][0].requires_grad_(False)
+    own_state = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    adapters.get_ddp(module, WHOLE)
+    for name, tensor in module.state_dict().items():
+        mistakes = {"It is as this rank made it: send rank 0's to all.": own_state[name]}
+        check(tensor, first.state_dict()[name], name, mistakes)
+
+
+def count_exchanges(wire, widths):
+    """(messages, collectives, bytes sent, bytes of all gradients) in the second step."""
+    import adapters
+
+    no_ddp_of_torchs()
+    module = perceptron(widths)
+    ddp = adapters.get_ddp(module, WHOLE)
+    for step in range(2):
+        wire.calls.clear()
+        value = loss(ddp, batch(dist.get_rank(), step, 4))
+        adapters.ddp_before_backward(ddp, 4)
+        value.backward()
+        adapters.ddp_after_backward(ddp)
+        module.zero_grad()
+    messages = sum(call.name == "send" for call in wire.calls)
+    n_bytes = sum(parameter.nbytes for parameter in module.parameters())
+    return messages, len(wire.calls) - messages, wire.sent(), n_bytes
+
+
+class Probe(nn.Module):
+    """In backward: wait until something travels, 3 s at most, and note whether it does."""
+
+    def __init__(self, wire) -> None:
+        super().__init__()
+        self.wire, self.overlapped = wire, False
+
+    def forward(self, x):
+        x = x.clone()
+        x.register_hook(self.look)
+        return x
+
+    def look(self, gradient) -> None:
+        deadline = time.monotonic() + 3
+        while not (self.overlapped or time.monotonic() > deadline):
+            self.overlapped = self.wire.travelling()
+            time.sleep(0.01)
+
+
+def overlap(wire, width, depth):
+    import adapters
+
+    no_ddp_of_torchs()
+    torch.manual_seed(0)
+    probe, first = Probe(wire), nn.Linear(FEATURES, width)
+    module = nn.Sequential(first, probe, *(nn.Linear(width, width) for _ in range(depth)))
+    ddp = adapters.get_ddp(module, bucket_bytes=4 * width * (width + 1))
+    wire.calls.clear()
+    value = ddp(batch(dist.get_rank(), 0, 4)).mean()
+    adapters.ddp_before_backward(ddp, 4)
+    value.backward()
+    assert probe.overlapped, (
+        f"backward had {depth} of {depth + 1} layers behind it, each as large as a bucket, and no "
+        "bucket was on its way. Begin to send a bucket in the hook of its last gradient, don't "
+        "wait for it there, and wait in ddp_after_backward."
+    )
+    adapters.ddp_after_backward(ddp)
+
+
+@pytest.mark.points(3)
+def test_all_ranks_start_from_rank_0(draw):
+    run(draw.choice([2, 3, 4]), start, layers(draw, 3))
+
+
+@pytest.mark.points(5)
+def test_gradients_are_averaged(draw):
+    widths, world_size = layers(draw, draw.choice([3, 4])), draw.choice([2, 3, 4])
+    for bucket_bytes in (WHOLE, draw.choice([256, 1024])):
+        samples = [draw.randint(2, 6)] * world_size
+        run(world_size, train, lambda seed: perceptron(widths, seed), bucket_bytes, samples)
+
+
+@pytest.mark.points(3)
+def test_the_optimizer_does_not_overtake_a_slow_link(draw):
+    widths, seconds = layers(draw, 2), [SLOW, 0.0]
+    draw.shuffle(seconds)
+    delay = lambda call: seconds[dist.get_rank()]  # noqa: E731
+    run(2, train, lambda seed: perceptron(widths, seed), 256, [3, 3], 2, delay=delay)
+
+
+@pytest.mark.points(4)
+def test_uneven_shards(draw):
+    widths, world_size = layers(draw, 3), draw.choice([2, 3])
+    samples = [draw.randint(1, 3), *(draw.randint(4, 9) for _ in range(world_size - 1))]
+    run(world_size, train, lambda seed: perceptron(widths, seed), 1024, samples)
+
+
+@pytest.mark.points(3)
+def test_tied_weights(draw):
+    width, world_size = draw.randint(4, 12), draw.choice([2, 3])
+    for bucket_bytes in (256, WHOLE):
+        run(world_size, train, lambda seed: Tied(width, seed), bucket_bytes, [4] * world_size)
+
+
+@pytest.mark.points(4)
+def test_parameters_without_a_gradient(draw):
+    """Of no rank, of some ranks, of others in the next step; and frozen ones."""
+    width, world_size = draw.randint(4, 12), draw.choice([2, 3])
+    for bucket_bytes in (64, WHOLE):
+        run(world_size, train, lambda seed: Branches(width, seed), bucket_bytes, [4] * world_size)
+
+
+@pytest.mark.points(2)
+def test_a_bucket_is_flat(draw):
+    world_size = draw.choice([2, 3])
+    widths = layers(draw, 8)
+    for messages, collectives, *_ in run(world_size, count_exchanges, widths):
+        exchanges = collectives + messages / (2 * (world_size - 1))
+        if exchanges > 2:
+            pytest.fail(
+                f"{len(widths) * 2 - 2} gradients that fit in one bucket took {collectives} "
+                f"collectives and {messages} messages of each rank; one exchange of a flat "
+                "bucket, and one of numbers of samples, were expected.",
+                pytrace=False,
+            )
+
+
+@pytest.mark.points(2)
+def test_bytes_of_a_step(draw):
+    world_size = draw.choice([3, 4])
+    for rank, (_, _, sent, n_bytes) in enumerate(run(world_size, count_exchanges, layers(draw, 4))):
+        limit = 1.05 * 2 * (world_size - 1) / world_size * n_bytes + 1000
+        if sent > limit:
+            pytest.fail(
+                f"{world_size} ranks, rank {rank} sent {sent:,.0f} bytes in a step with "
+                f"{n_bytes:,} of gradients. An all-reduce sends 2 (n - 1) / n of them; "
+                f"{limit:,.0f} were allowed.",
+                pytrace=False,
+            )
+
+
+@pytest.mark.points(4)
+def test_buckets_travel_while_backward_goes_on(draw):
+    run(2, overlap, draw.randint(20, 40), draw.randint(3, 5), delay=lambda call: SLOW)

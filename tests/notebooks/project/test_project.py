@@ -1,0 +1,105 @@
+"""The project's tests give the reference all points, and take them from wrong solutions."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mutants import FEW, MUTANTS
+
+HERE = Path(__file__).parent
+PROJECT = HERE.parents[2] / "notebooks" / "project"
+sys.path.insert(0, str(PROJECT))
+
+import grade  # noqa: E402
+
+KEY = f"--key={HERE / 'key.toml'}"
+OF_POWERS_OF_TWO = {"bytes on any number of ranks"}
+OVERLAPS = {"buckets travel while backward goes on", "both links work at the same time"}
+
+
+@pytest.fixture(autouse=True)
+def in_its_own_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def failures(tests: list[dict]) -> dict[str, str]:
+    return {test["name"]: test["failure"] for test in tests if test["failure"]}
+
+
+def mutated(name: str, folder: Path) -> Path:
+    """A copy of the reference with the mutant's words."""
+    shutil.copytree(HERE / "reference", folder)
+    path = folder / MUTANTS[name].file
+    text = path.read_text()
+    for old, new in MUTANTS[name].changes.items():
+        assert text.count(old) == 1, f"{name}: {path.name} has this {text.count(old)} times: {old}"
+        text = text.replace(old, new)
+    path.write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in FEW else pytest.param(name, marks=pytest.mark.soak) for name in MUTANTS],
+)
+def test_a_wrong_solution_loses_points_where_it_is_wrong(name, tmp_path):
+    tests = grade.run_tests(
+        mutated(name, tmp_path / "wrong"), f"tests/test_part{MUTANTS[name].part}.py"
+    )
+    wrong = failures(tests)
+    lost = sum(test["points"] for test in tests if test["failure"])
+    slowest = max(test["seconds"] for test in tests if test["failure"])
+    print(f"| {name} | {lost:g} | {', '.join(wrong)} | {slowest:.0f} |")
+    expected = {test.removeprefix("test_").replace("_", " ") for test in MUTANTS[name].fails}
+    assert expected <= wrong.keys()
+    assert slowest < 20
+    assert all(" rank" in text for text in wrong.values())  # each says where
+
+
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in range(1, 6))]
+)
+def test_the_reference_gets_all_points(seed):
+    """All but the four that are given by hand."""
+    tests = grade.run_tests(HERE / "reference", KEY, f"--seed={seed}")
+    assert failures(tests) == {} and grade.earned(tests) == 96
+
+
+@pytest.mark.soak
+def test_the_reference_handed_in_for_gradescope():
+    """Through the zip, to results.json."""
+    command = [sys.executable, PROJECT / "grade.py"]
+    grade.BUILD.mkdir()
+    grade.pack(HERE / "reference")
+    handin = shutil.move("build/handin.zip", "student.zip")
+    done = subprocess.run([*command, handin, KEY, "--gradescope"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    results = json.loads(Path("build/results.json").read_text())
+    assert sum(test["score"] for test in results["tests"]) == 96
+    assert {entry["order"] for entry in results["leaderboard"]} == {"asc"}
+    assert "96  100" in done.stdout
+
+
+@pytest.mark.soak
+def test_another_design_gets_what_it_earns():
+    wrong = failures(grade.run_tests(HERE / "halving", KEY))
+    assert wrong.keys() == OF_POWERS_OF_TWO | OVERLAPS
+
+
+def test_an_untouched_adapter_gets_nothing():
+    tests = grade.run_tests(PROJECT)
+    assert grade.earned(tests) == 0
+    assert all("part" in text or "answers.toml" in text for text in failures(tests).values())
+
+
+@pytest.mark.soak
+def test_ranks_that_wait_for_each_other_are_shown(tmp_path):
+    wrong = tmp_path / "wrong"
+    shutil.copytree(HERE / "reference", wrong)
+    text = (wrong / "ring.py").read_text()
+    (wrong / "ring.py").write_text(text.replace("dist.irecv(", "dist.recv("))
+    (failure,) = failures(grade.run_tests(wrong, "tests/test_part1.py", "-k", "mean")).values()
+    assert "rank 0 is at ring.py:" in failure and "dist.recv(" in failure
