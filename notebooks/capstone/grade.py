@@ -26,12 +26,8 @@ from workshop.account import cleanup
 from workshop.jobs.follow import watch
 
 HERE = Path(__file__).resolve().parent
-MANY, REPORT, POINTS = HERE / "train_many.py", HERE / "report.md", HERE / "points.json"
-GIVEN = {  # of files that stay as they are
-    "train_alone.py": "ALONE",
-    "traced.py": "TRACED",
-}
-NAMES = {1: "repair", 2: "jobs", 3: "resume", 4: "choose", 5: "explain", 6: "clean up"}
+MANY, ALONE, POINTS = HERE / "train_many.py", HERE / "train_alone.py", HERE / "points.json"
+ALONE_SHA256 = "e2466a1404f5479f2419ee616e40daa0ba1d5855be6ee92c1f020bc14fd23e00"
 ROUNDING = 1e-5  # largest difference of a weight, of about 1, after a few steps
 ROUNDING_OF_JOBS = 1e-2  # the same after a whole job
 GLOBAL_BATCH, STEPS, EPOCHS = 48, 4, 2
@@ -46,6 +42,10 @@ DEADLINE_HOURS, BUDGET_USD = 3.0, 2.50
 WORDS = range(120, 181)
 
 
+def sha256(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
 class Refused(Exception):
     """A task that can't be graded; the message says why and what to do."""
 
@@ -53,17 +53,19 @@ class Refused(Exception):
 def run_traced(folder, script, ranks, epochs, data, checkpoints=""):
     """Train with a seed that nobody knew before; return each rank's trace and the saved model."""
     folder.mkdir()
-    command = [HERE / "traced.py", folder, HERE / script, "--seed", data.name]
+    command = [HERE / "traced.py", folder, script, "--seed", data.name]
     command += ["--epochs", epochs, "--global-batch-size", GLOBAL_BATCH, "--save-to", folder / "m"]
     command += ["--training", data / "training", "--test", data / "test"]
     command += ["--checkpoints", checkpoints]
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", ranks]
-    start = [sys.executable, *(torchrun if script == MANY.name else []), *command]
-    where = f"{script} with {ranks} rank(s)"
+    start = [sys.executable, *(torchrun if script == MANY else []), *command]
+    where = f"{script.name} with {ranks} rank(s)"
     try:
         done = subprocess.run([*map(str, start)], capture_output=True, text=True, timeout=180)
     except subprocess.TimeoutExpired:
-        raise Refused(f"{where} had not ended after 180 s: does each rank call each collective?")
+        raise Refused(
+            f"{where} had not ended after 180 s: does each rank call each collective?"
+        ) from None
     paths = [folder / f"rank-{rank}.pt" for rank in range(ranks)]
     if done.returncode or not all(path.exists() for path in paths):
         errors = re.findall(r"^(?:\[rank\d\]: )?\w+(?:\.\w+)*Error.*", done.stderr, re.MULTILINE)
@@ -102,15 +104,17 @@ def not_one_training(ranks):
 
 def differs_from_alone(ranks, saved, alone):
     """Where these ranks leave the training of one process, or None."""
-    if len({len(trace["weights"]) for trace in [*ranks]}) > 1:
-        return "they did not take equally many steps"
+    if {len(trace["weights"]) for trace in ranks} != {len(alone["weights"])}:
+        return "they took other steps than one process"
     for step in range(len(ranks[0]["weights"])):
         seen = sorted(image for trace in ranks for image in trace["images"][step])
         if seen != sorted(alone["images"][step]):
             return f"in step {step + 1} they see other images together than one process"
         for rank, trace in enumerate(ranks):
             if (gap := apart(trace["weights"][step], alone["weights"][step])) > ROUNDING:
-                return f"after step {step + 1} rank {rank}'s weights are {gap:.0e} from one process's"
+                return (
+                    f"after step {step + 1} rank {rank}'s weights are {gap:.0e} from one process's"
+                )
     if saved is None:
         return "nobody saved model.pt"
     weights = torch.cat([value.reshape(-1).double() for value in saved.values()])
@@ -119,73 +123,67 @@ def differs_from_alone(ranks, saved, alone):
 
 
 def faults(ranks, again, alone):
-    """(name, what was seen and what to do, or None) for each planted fault."""
-    steps = [[trace["images"][step] for trace in ranks] for step in range(STEPS)]
+    """For each planted fault what was seen and what to do, or something false."""
+    steps = list(zip(*(trace["images"] for trace in ranks), strict=False))
+    per_epoch = len(steps) // EPOCHS
     known = {image for step in alone["images"] for image in step}
-    every = [image for trace in ranks for step in trace["images"] for image in step]
+    every = [image for images in steps for part in images for image in part]
     strange = sum(image not in known for image in every)
-    yield "channel", f"{strange} of {len(every)} images were not of the channel training" if (
-        strange > len(every) / 2
-    ) else None
-    unequal = any(
-        len({image for images in step for image in images}) < GLOBAL_BATCH
-        or len({len(images) for images in step}) > 1
-        for step in steps
+    shared = any(
+        len(set().union(*images)) < GLOBAL_BATCH or len(set(map(len, images))) > 1
+        for images in steps
     )
-    yield "sampler", (
-        "the ranks saw the same images in a step: give the sampler to the loader"
-    ) if unequal else None
-    same = all(trace["images"][:STEPS] == trace["images"][STEPS : 2 * STEPS] for trace in ranks)
-    yield "set_epoch", (
-        "both epochs had the same order: tell the sampler of each epoch (it must be in use)"
-    ) if same else None
-    started_apart = max(apart(trace["start"], ranks[0]["start"]) for trace in ranks)
-    yield "broadcast", (
-        f"before the first step weights were {started_apart:.0e} apart: broadcast rank 0's"
-    ) if started_apart else None
+    same = all(trace["images"][:per_epoch] == trace["images"][per_epoch:] for trace in ranks)
+    gap = max(apart(trace["start"], ranks[0]["start"]) for trace in ranks)
     savers = [rank for rank, trace in enumerate(ranks) if trace["saves"]]
-    yield "saving", f"ranks {savers} saved: rank 0, and it alone, must" if savers != [0] else None
-    yield "optimizer", resume_fault(ranks, again)
+    return [
+        strange > len(every) / 2
+        and f"channel: {strange} of {len(every)} images were not of the channel training",
+        shared and "sampler: ranks saw the same images in a step: give the sampler to the loader",
+        same and "set_epoch: both epochs had the same order: tell the sampler of each epoch",
+        gap and f"broadcast: weights were {gap:.0e} apart at the start: broadcast rank 0's",
+        savers != [0] and f"saving: ranks {savers} saved: rank 0, and it alone, must",
+        resume_fault(ranks, again),
+    ]
 
 
 def resume_fault(ranks, again):
     if isinstance(again, str):
-        return f"a second start from the checkpoint: {again}"
-    if len(again[0]["weights"]) != STEPS:
-        return f"resumed after {EPOCHS} epochs, {len(again[0]['weights'])} steps were left: {STEPS}"
+        return f"checkpoint: the second start failed: {again}"
+    steps, expected = len(again[0]["weights"]), len(ranks[0]["weights"]) // EPOCHS
+    if steps != expected:
+        return f"checkpoint: for one more epoch the second start took {steps} steps, not {expected}"
     for rank, (before, after) in enumerate(zip(ranks, again, strict=True)):
         ended, resumed = before["momentum"]["end"], after["momentum"]["start"]
         if resumed is None or apart(ended, resumed) > ROUNDING:
-            return f"rank {rank} resumed without the optimizer's momentum: save and load its state"
-    if gap := apart(ranks[0]["weights"][-1], again[0]["start"]):
-        return f"rank 0 resumed with weights that are {gap:.0e} from those it had"
-    return None
+            return f"checkpoint: rank {rank} resumed without momentum: save the optimizer's state"
+    gap = apart(ranks[0]["weights"][-1], again[0]["start"])
+    return f"checkpoint: rank 0 resumed {gap:.0e} from the weights it had" if gap else None
 
 
 def repair(_):
     """Task 1: 2 for each fault, 4 for 2 ranks and 4 for 3 that train as one process does."""
-    for name, expected in GIVEN.items():
-        if hashlib.sha256((HERE / name).read_bytes()).hexdigest()[:16] != expected:
-            raise Refused(f"{name} was changed: get it back (git checkout {name})")
+    if sha256(ALONE) != ALONE_SHA256:
+        raise Refused("train_alone.py was changed: get it back with git checkout train_alone.py")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         data = folder / str(secrets.randbelow(10**6))
         make_data(data)
-        (alone,), _ = run_traced(folder / "alone", "train_alone.py", 1, EPOCHS, data)
+        (alone,), _ = run_traced(folder / "alone", ALONE, 1, EPOCHS, data)
         saved_in = folder / "checkpoints"
-        two, saved = run_traced(folder / "two", MANY.name, 2, EPOCHS, data, saved_in)
+        two, saved = run_traced(folder / "two", MANY, 2, EPOCHS, data, saved_in)
         if reason := not_one_training(two):
             raise Refused(reason)
         try:
-            again, _ = run_traced(folder / "again", MANY.name, 2, EPOCHS + 1, data, saved_in)
+            again, _ = run_traced(folder / "again", MANY, 2, EPOCHS + 1, data, saved_in)
         except Refused as error:
             again = str(error)
-        for name, fault in faults(two, again, alone):
-            yield 2, fault and f"{name}: {fault}"
+        for fault in faults(two, again, alone):
+            yield 2, fault
         reason = differs_from_alone(two, saved, alone)
         yield 4, reason and f"2 ranks: {reason}"
         try:
-            three, saved = run_traced(folder / "three", MANY.name, 3, EPOCHS, data)
+            three, saved = run_traced(folder / "three", MANY, 3, EPOCHS, data)
             reason = not_one_training(three) or differs_from_alone(three, saved, alone)
         except Refused as error:
             reason = str(error)
@@ -232,20 +230,21 @@ def wrong_job(session, kind, jobs):
     if kind not in jobs:
         return f"no completed job {kind} named capstone-...; there is: {', '.join(jobs) or 'none'}"
     job = jobs[kind]
-    script = MANY if kind != "alone" else HERE / "train_alone.py"
+    script = ALONE if kind == "alone" else MANY
     code = files_of(session, job.hyperparameters["sagemaker_submit_directory"])
     if code.get(script.name) != script.read_bytes():
         return f"{job.name} ran another {script.name} than the present one: run it again"
     epochs = len({event["step"] for event in job.events if event["event"] == "epoch"})
     if epochs < MIN_EPOCHS:
-        return f"{job.name} has {epochs} epochs, too few: {MIN_EPOCHS} at least, equally many in all"
+        return (
+            f"{job.name} has {epochs} epochs, too few: {MIN_EPOCHS} at least, equally many in all"
+        )
     return None
 
 
 def opened(arguments):
     """The session and the jobs to grade. Raises Refused before task 1 is right."""
-    code = hashlib.sha256(MANY.read_bytes()).hexdigest()
-    if arguments.points.get("1", {}).get("trained_together") != code:
+    if arguments.points.get("trained_together") != sha256(MANY):
         raise Refused("train_many.py has changed since it passed task 1, or never did: grade 1")
     session = workshop.session(target="local", seat=arguments.seat)
     return session, newest_jobs(session)
@@ -289,7 +288,9 @@ def resume(arguments):
 
 def answer(name):
     """What stands behind NAME: in report.md, which may be nothing."""
-    match = re.search(rf"^{name}:[ \t]*(.*)$", REPORT.read_text(encoding="utf-8"), re.MULTILINE)
+    match = re.search(
+        rf"^{name}:[ \t]*(.*)$", (HERE / "report.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     return match[1].strip() if match else ""
 
 
@@ -305,14 +306,18 @@ def choose(_):
     yield 6, reason and f"{choice[0]}: {reason}"
     given = re.fullmatch(r"[\d.]+", answer("USD"))
     right = given and abs(float(given[0]) - usd) <= 0.01
-    yield 4, None if right else f"{choice[0]} does not cost {answer('USD') or 'nothing'} USD: " + (
-        "count x hours x USD an hour of one instance, to the cent"
+    yield (
+        4,
+        None
+        if right
+        else f"{choice[0]} does not cost {answer('USD') or 'nothing'} USD: "
+        + ("count x hours x USD an hour of one instance, to the cent"),
     )
 
 
 def explain(arguments):
     """Task 5: 4 for the length, 4 for your own medians; the teacher gives up to 12 more."""
-    text = REPORT.read_text(encoding="utf-8").partition("## Why not 2 times")[2]
+    text = (HERE / "report.md").read_text(encoding="utf-8").partition("## Why not 2 times")[2]
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     words = len(text.split())
     yield 4, None if words in WORDS else f"{words} words: write 120 to 180"
@@ -351,7 +356,7 @@ def main():
     arguments = parser.parse_args()
     points = arguments.points = json.loads(POINTS.read_text()) if POINTS.exists() else {}
     for task in arguments.tasks or TASKS:
-        print(f"{task} {NAMES[task]}", flush=True)
+        print(f"{task} {TASKS[task].__name__.replace('_', ' ')}", flush=True)
         total, lost = 0, []
         try:
             for worth, reason in TASKS[task](arguments):
@@ -361,9 +366,8 @@ def main():
             total, lost = 0, [f"-{MAX_POINTS[task]}: {error}"]
         print("".join(f"   {line}\n" for line in lost) + f"   {total} of {MAX_POINTS[task]}")
         points[str(task)] = {"points": total, "lost": lost}
-        if task == 1 and total:
-            code = hashlib.sha256(MANY.read_bytes()).hexdigest()
-            points["1"]["trained_together"] = code
+        if task == 1:
+            points["trained_together"] = sha256(MANY) if total else None
         POINTS.write_text(json.dumps(points, indent=1) + "\n")
     graded = {task: points[str(task)]["points"] for task in TASKS if str(task) in points}
     print(f"{sum(graded.values())} of 88 points by program; task 5 has 12 more from your teacher")

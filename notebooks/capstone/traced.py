@@ -40,7 +40,10 @@ def note_images(module, inputs):
 
 def before_step(optimizer, *_):
     if trace["start"] is None:
-        trace["start"], trace["momentum"]["start"] = flat(parameters(optimizer)), momentum(optimizer)
+        trace["start"], trace["momentum"]["start"] = (
+            flat(parameters(optimizer)),
+            momentum(optimizer),
+        )
 
 
 def after_step(optimizer, *_):

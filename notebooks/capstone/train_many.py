@@ -41,7 +41,7 @@ def main():
     sampler = DistributedSampler(dataset, seed=args.seed, drop_last=True)
     loader = DataLoader(dataset, args.global_batch_size // world_size, drop_last=True)
     model = Classifier()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
 
     first, checkpoint = 0, f"{args.checkpoints}/checkpoint.pt"
     if args.checkpoints and os.path.exists(checkpoint):
