@@ -69,6 +69,7 @@ def run_traced(folder, script, ranks, epochs, data, checkpoints=""):
     paths = [folder / f"rank-{rank}.pt" for rank in range(ranks)]
     if done.returncode or not all(path.exists() for path in paths):
         errors = re.findall(r"^(?:\[rank\d\]: )?\w+(?:\.\w+)*Error.*", done.stderr, re.MULTILINE)
+        errors.sort(key=lambda line: "Connection closed" in line)  # what another rank did to it
         raise Refused(f"{where} failed: {(errors or done.stderr.splitlines() or ['?'])[0]}")
     model = folder / "m" / "model.pt"
     saved = torch.load(model, weights_only=True) if model.exists() else None
