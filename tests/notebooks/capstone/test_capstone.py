@@ -130,7 +130,8 @@ def test_a_trick_has_no_point(folder, name):
     old, new, reason = TRICKS[name]
     replace(folder, old, new)
     replace(folder, AVERAGE, "")
-    replace(folder, BARRIER, "")
+    if "alone" in name:  # else it keeps rank 1 from starting after rank 0 has ended
+        replace(folder, BARRIER, "")
     _, points, printed = grade(folder, 1)
     assert points["1"]["points"] == 0 and reason in printed, printed
     assert points["trained_together"] is None, "tasks 2 and 3 would be graded"
