@@ -7,7 +7,7 @@
 - NN_name.ipynb from NN_name.py, lessons and solutions, and sdk_v3/sdk_v3.ipynb,
   with the code for version 3 of the SDK in the place of its marks (workshop/jobs/sdk_v3.py);
 - exercises/NN_name.ipynb from solutions/NN_name.py;
-- docs/teaching/quiz_answers.md from notebooks/quiz/lesson_NN.toml;
+- docs/teaching/quiz_answers.md and before_and_after.md from notebooks/quiz/;
 - the tables of docs/teaching/guide.md from tools/plan.toml and the lessons.
 
 jupytext reads the sources. It would give new cells new ids in each run; here the same source always

@@ -37,18 +37,25 @@ from workshop.course.lessons import lessons, number
 from workshop.jobs.lesson_jobs import PLANNED_SECONDS, lesson_jobs
 from workshop.jobs.quotas import needed
 from workshop.lesson import quiz
-from workshop.paths import NOTEBOOKS, TEACHING
+from workshop.paths import NOTEBOOKS, QUIZZES, TEACHING
 
 PLAN = Path(__file__).with_name("plan.toml")
 TITLE = re.compile(r"^# # (\d\d · .*)$", re.MULTILINE)
 TIME = re.compile(r"\*\*Time:\*\* (\d+) minutes")
 PAGES = (TEACHING / "guide.md", TEACHING / "first_run_on_aws.md")
 ANSWERS = TEACHING / "quiz_answers.md"
+BEFORE_AND_AFTER = TEACHING / "before_and_after.md"
 JOBS_OF = re.compile(r"(<!-- jobs of ([\d ]+) -->).*?(<!-- end -->)")
 MADE = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 ANSWERS_TOP = """# Answers to the quizzes
 
 Made from `notebooks/quiz/` by `python -m tools.sync`: change the questions there.
+"""
+BEFORE_AND_AFTER_TOP = """# Ten questions, before the course and after it
+
+Name: ______________________  ☐ before ☐ after. One answer to each; leave out what you don't know.
+
+<!-- Made from `notebooks/quiz/before_and_after.toml` by `python -m tools.sync`. -->
 """
 
 
@@ -135,7 +142,7 @@ def pages() -> dict[Path, str]:
     Raises BadPlan for a mark or a plan that nothing can be made from.
     """
     made = {path: filled(path.read_text(encoding="utf-8")) for path in PAGES}
-    return made | {ANSWERS: quiz_answers()}
+    return made | {ANSWERS: quiz_answers(), BEFORE_AND_AFTER: before_and_after()}
 
 
 def filled(text: str) -> str:
@@ -164,10 +171,11 @@ def filled(text: str) -> str:
 def quiz_answers() -> str:
     """All lessons' questions with the right choice and why, as Markdown."""
     lines = [ANSWERS_TOP]
-    for name in quiz.lessons():
-        questions = quiz.load(name)
+    quizzes = {lesson(name).title: quiz.load(name) for name in quiz.lessons()}
+    quizzes["Before and after"] = quiz.read(QUIZZES / "before_and_after.toml")
+    for title, questions in quizzes.items():
         key = "".join(quiz.LETTERS[question.answer] for question in questions)
-        lines += [f"## {lesson(name).title}", "", f"In short: `{key}`.", ""]
+        lines += [f"## {title}", "", f"In short: `{key}`.", ""]
         for at, question in enumerate(questions, 1):
             lines += [f"{at}. {question.text}", ""]
             shared = len(set(question.why)) == 1  # one answer to all choices
@@ -177,6 +185,16 @@ def quiz_answers() -> str:
                 text = f"**{text}** (right)" if right else text
                 lines.append(f"   - {text}" + ("" if shared else f"\\\n     {question.why[index]}"))
             lines += ["", f"   {question.why[0]}", ""] if shared else [""]
+    return "\n".join(lines)
+
+
+def before_and_after() -> str:
+    """The ten questions without their answers, to be printed, as Markdown."""
+    lines = [BEFORE_AND_AFTER_TOP]
+    for at, question in enumerate(quiz.read(QUIZZES / "before_and_after.toml"), 1):
+        choices = zip(quiz.LETTERS, question.choices, strict=False)
+        lines += [f"{at}. {question.text}", ""]
+        lines += [*(f"   - {letter}) {choice}" for letter, choice in choices), ""]
     return "\n".join(lines)
 
 

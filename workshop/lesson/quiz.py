@@ -59,6 +59,11 @@ def load(lesson: str, folder: Path = QUIZZES) -> list[Question]:
     if not path.is_file():
         known = ", ".join(lessons(folder)) or "none"
         raise ValueError(f"Lesson {lesson!r} has no quiz. These have one: {known}.")
+    return read(path)
+
+
+def read(path: Path) -> list[Question]:
+    """The questions in a file. Raises ValueError where choices and answers don't match."""
     return [_question(**table) for table in tomllib.loads(path.read_text("utf-8"))["question"]]
 
 

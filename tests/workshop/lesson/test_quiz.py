@@ -38,6 +38,17 @@ def test_every_quiz_has_three_or_four_whole_questions(lesson):
         assert type(question.answer) is int and 0 <= question.answer < len(question.choices)
 
 
+def test_before_and_after_has_ten_questions_and_is_printed_without_answers():
+    questions = module.read(module.QUIZZES / "before_and_after.toml")
+    assert len(questions) == 10
+    page, answers = tables.before_and_after(), tables.quiz_answers()
+    for question in questions:
+        assert len(set(question.choices)) == len(set(question.why)) == 4
+        assert question.text in page and all(choice in page for choice in question.choices)
+        assert not any(why in page for why in question.why)
+        assert all(why in answers for why in question.why)
+
+
 def test_an_answer_to_each_choice_is_shown_at_that_choice_only(tmp_path):
     answers = '["too few", "yes", "too many"]'
     question = QUESTION.format(answer=1).replace('"Because of `rank`."', answers)
@@ -101,7 +112,7 @@ def test_where_nothing_can_be_clicked_the_questions_are_text(small, capsys):
 
 def test_the_instructors_page(small, monkeypatch):
     monkeypatch.setattr(module, "lessons", lambda: ["01"])
-    page = tables.quiz_answers()
+    page, _, _ = tables.quiz_answers().partition("## Before and after")
     assert "## 01 · Data parallelism\n\nIn short: `bac`." in page
     assert page.count("**b) one < two** (right)") == 1
     assert page.count("(right)") == 3 and page.count("Because") == 3
