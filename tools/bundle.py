@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tools.setup.environment import LOCK, UV_FOLDER, this_machine
 from tools.setup.state import REQUIREMENTS
+from tools.setup.steps import output_of
 from workshop.paths import BUILD, ROOT
 
 FOLDER = "workshop-kit"
@@ -25,8 +26,10 @@ FOLDER = "workshop-kit"
 
 def main() -> None:
     """Write build/workshop-kit-COMMIT.tar.gz of the last commit, and print its size."""
-    commit = output_of("git", "rev-parse", "--short", "HEAD")
-    if output_of("git", "status", "--porcelain"):
+    git = ["git", "-C", str(ROOT)]
+    commit = output_of([*git, "rev-parse", "--short", "HEAD"]).strip()
+    here = this_machine(sys.executable)
+    if output_of([*git, "status", "--porcelain"]):
         print(f"Uncommitted changes are left out: the bundle is of commit {commit}.")
     BUILD.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=BUILD) as parent:
@@ -34,20 +37,20 @@ def main() -> None:
         wheels = kit / ".bundle" / "wheels"
         wheels.mkdir(parents=True)
         with tempfile.TemporaryFile() as archive:
-            subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, stdout=archive, check=True)
+            subprocess.run([*git, "archive", "HEAD"], stdout=archive, check=True)
             archive.seek(0)
             subprocess.run(["tar", "-x", "-C", str(kit)], stdin=archive, check=True)
         shutil.copytree(UV_FOLDER / "bin", kit / UV_FOLDER.name / "bin")
         print("Fetching the packages ...", flush=True)
         download(wheels)
         pack_installed("horovod", wheels)
-        (wheels.parent / "made_for").write_text(f"{this_machine(sys.executable)}\n")
+        (wheels.parent / "made_for").write_text(f"{here}\n")
         print("Packing ...", flush=True)
         bundle = BUILD / f"{FOLDER}-{commit}.tar.gz"
         partial = Path(parent, bundle.name)
         subprocess.run(["tar", "-czf", str(partial), "-C", parent, FOLDER], check=True)
         partial.replace(bundle)
-    print(f"{bundle}: {bundle.stat().st_size / 1e9:.1f} GB, for {this_machine(sys.executable)}")
+    print(f"{bundle}: {bundle.stat().st_size / 1e9:.1f} GB, for {here}")
     print(f"On each laptop:  tar xzf {bundle.name} && cd {FOLDER} && make lab")
 
 
@@ -80,13 +83,6 @@ def pack_installed(name: str, wheels: Path) -> None:
             made_anew = file.suffix == ".pyc" or file.name in ("INSTALLER", "REQUESTED")
             if ".." not in file.parts and not made_anew:
                 wheel.write(str(file.locate()), str(file), zipfile.ZIP_DEFLATED)
-
-
-def output_of(*command: str) -> str:
-    """What a command prints in the repository."""
-    return subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.strip()
 
 
 if __name__ == "__main__":

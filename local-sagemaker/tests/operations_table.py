@@ -99,7 +99,7 @@ def kinds() -> dict[str, str]:
     """Operation -> what becomes of it."""
     aws = LocalAws(0, Credentials("key", "secret"))
     with tempfile.TemporaryDirectory() as folder:
-        ours = Managers(Path(folder), aws, PROCESSES, 1.0, 1).operations()
+        ours = Managers(Path(folder), aws, PROCESSES, 1.0).operations()
     known = dict.fromkeys(("InvokeEndpoint", *ours), RUN)
     known |= dict.fromkeys(offered.KEPT, KEPT) | dict.fromkeys(offered.EMPTY, EMPTY)
     return {name: known.get(name, REFUSED) for name in operations()}

@@ -305,15 +305,11 @@ def choose(_):
     reason = f"{hours} h is later than {DEADLINE_HOURS} h" if hours > DEADLINE_HOURS else None
     reason = reason or (f"{usd:.2f} USD is over the budget" if usd > BUDGET_USD else None)
     yield 6, reason and f"{choice[0]}: {reason}"
-    given = re.fullmatch(r"[\d.]+", answer("USD"))
+    given = re.fullmatch(r"\d+(\.\d+)?", answer("USD"))
     right = given and abs(float(given[0]) - usd) <= 0.01
-    yield (
-        4,
-        None
-        if right
-        else f"{choice[0]} does not cost {answer('USD') or 'nothing'} USD: "
-        + ("count x hours x USD an hour of one instance, to the cent"),
-    )
+    rule = "count x hours x USD an hour of one instance, to the cent"
+    wrong = f"{choice[0]} does not cost {answer('USD') or 'nothing'} USD: {rule}"
+    yield 4, None if right else wrong
 
 
 def explain(arguments):
@@ -371,7 +367,8 @@ def main():
             points["trained_together"] = sha256(MANY) if total else None
         POINTS.write_text(json.dumps(points, indent=1) + "\n")
     graded = {task: points[str(task)]["points"] for task in TASKS if str(task) in points}
-    print(f"{sum(graded.values())} of 88 points by program; task 5 has 12 more from your teacher")
+    most = sum(MAX_POINTS.values())
+    print(f"{sum(graded.values())} of {most} points by program; task 5 has 12 from your teacher")
     return int(any(graded.get(task) != MAX_POINTS[task] for task in arguments.tasks or TASKS))
 
 

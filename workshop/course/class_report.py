@@ -160,9 +160,16 @@ def read_all(paths: list[Path]) -> tuple[list[HandIn], list[str]]:
 
 
 def not_handed_in(people: list[HandIn], roster: list[str]) -> list[str]:
-    """The roster's names that no hand-in bears; case and spaces do not matter."""
-    there = {" ".join(person.name.split()).casefold() for person in people}
-    return [name for name in roster if " ".join(name.split()).casefold() not in there]
+    """The roster's names that no hand-in bears; case and spaces do not matter.
+
+    Equal names are followed by their file's, see read_all.
+    """
+    there = [f"{_plain(person.name)} (" for person in people]
+    return [name for name in roster if not any(n.startswith(f"{_plain(name)} (") for n in there)]
+
+
+def _plain(name: str) -> str:
+    return " ".join(name.split()).casefold()
 
 
 def page(people: list[HandIn], broken: list[str], missing: list[str] | None = None) -> str:

@@ -58,17 +58,11 @@ class LogReader:
 
     def new_lines(self) -> list[Line]:
         """The lines since the last call, host after host; empty if there is no log yet."""
-        return [parse(host, text, time) for host, text, time in self._new_messages()]
-
-    def new_messages(self) -> Iterator[tuple[str, str]]:
-        """The same, as (host, message), with the message unparsed."""
-        return ((host, text) for host, text, _ in self._new_messages())
-
-    def _new_messages(self) -> Iterator[tuple[str, str, float]]:
-        for stream in self._streams():
-            host = stream.split("/")[-1].rpartition("-")[0]
-            for message, time in self._messages(stream):
-                yield host, message, time
+        return [
+            parse(stream.split("/")[-1].rpartition("-")[0], text, time)
+            for stream in self._streams()
+            for text, time in self._messages(stream)
+        ]
 
     def _streams(self) -> list[str]:
         try:
@@ -79,7 +73,7 @@ class LogReader:
         except self.client.exceptions.ResourceNotFoundException:
             return []
 
-    def _messages(self, stream: str):
+    def _messages(self, stream: str) -> Iterator[tuple[str, float]]:
         while True:
             after = {"nextToken": self.tokens[stream]} if stream in self.tokens else {}
             page = self.client.get_log_events(

@@ -109,7 +109,7 @@ def test_a_job_that_is_not_spot_is_not_interrupted(emulator, monkeypatch):
     api.stop_training_job(TrainingJobName=name)
     assert "Interrupted" not in statuses(emulator.wait(name).description)
     code, message = interrupted(emulator, monkeypatch, "no-such-job-as-this")
-    assert (code, "list-training-jobs` lists the jobs" in message) == (1, True)
+    assert (code, "`local-sagemaker jobs` lists them" in message) == (1, True)
 
 
 @pytest.mark.namespaces

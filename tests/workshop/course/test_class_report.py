@@ -63,7 +63,7 @@ def test_the_report_of_thirty_files_of_which_eight_are_broken(command, tmp_path)
 
 def test_who_of_a_roster_has_not_handed_in(command, tmp_path):
     paths, roster = a_class(tmp_path), tmp_path / "roster.txt"
-    roster.write_text("person  00\n\nGrace Hopper\n")
+    roster.write_text("person  00\n\nTwin\nGrace Hopper\n")
     out = tmp_path / "class.html"
     status, output = command("class", "report", *paths, "--out", out, "--roster", roster)
     assert status == 0, output

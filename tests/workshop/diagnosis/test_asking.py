@@ -307,7 +307,8 @@ def test_what_the_recorder_compares(monkeypatch):
     import torch
     from torch.utils.data import Subset, TensorDataset
 
-    monkeypatch.syspath_prepend(str(recording.RECORDER))
+    # Not syspath_prepend: it wants a whole pkg_resources, and the SDK brings one of its own.
+    monkeypatch.setattr(sys, "path", [str(recording.RECORDER), *sys.path])
     import workshop_recorder as recorder
 
     x = torch.arange(400.0).reshape(100, 4)

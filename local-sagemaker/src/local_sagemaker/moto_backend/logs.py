@@ -113,12 +113,12 @@ def forget_deleted_streams() -> None:
 class StreamLog:
     """A stream of a group; both are made with the first line, as on AWS.
 
-    state: MotoState, to save what is made.
+    state: MotoState, to save what is made; None where moto is not in this process.
     """
 
     def __init__(self, state: Any, region: str, group: str, stream: str) -> None:
         self.state, self.region, self.group, self.stream = state, region, group, stream
-        self.opened = False
+        self.opened = state is None
 
     @property
     def backend(self) -> Any:
@@ -145,7 +145,8 @@ class StreamLog:
         events = [{"timestamp": at, "message": line or " "} for line in lines]
         try:
             self.open()
-            self.backend.put_log_events(self.group, self.stream, events)
+            if self.state:
+                self.backend.put_log_events(self.group, self.stream, events)
         except OSError as error:
             LOG.warning("%s/%s: %s", self.group, self.stream, error)
 
