@@ -220,7 +220,6 @@ def steps_to(curve: pd.Series, aim: float) -> float:
 needed = losses.apply(lambda curve: steps_to(curve, goal[curve.name[1]])).unstack(0)
 needed = needed[[*ways, "alone"]]  # a row for each seed
 
-
 more_than_alone = [way for way in ways if way != "accumulation"]
 counted = {link: times.copy() for link, times in timed.items()}
 for times in counted.values():  # what does more than alone was not faster: that is the machine
@@ -236,11 +235,10 @@ def seconds_to_goal(link: str) -> pd.DataFrame:
 seconds = {link: seconds_to_goal(link) for link in timed}
 to_goal = {link: rows.mean().where(rows.notna().all()) for link, rows in seconds.items()}
 late = f"not by step {last}"
-
-# %% jupyter={"source_hidden": true}
 noise = {link: interleaved.band(times["DDP"] / times["DDP again"]) for link, times in timed.items()}
 
 
+# %% jupyter={"source_hidden": true}
 def by_the_rule(values: pd.Series, middle: float, band: tuple, same: float, words: tuple) -> str:
     """words: for above and below `same`. One of them, or the points of the rule that fail."""
     exceeds = not band[0] <= middle <= band[1]
