@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import socket
+import sys
 
 import pytest
 from botocore.exceptions import ClientError
-from emulator_harness import request
+from emulator_harness import command_request, request
 from vpc_helpers import ANYWHERE, Network, knocking
 
 from local_sagemaker.cluster.spec import Connectivity
@@ -31,6 +33,29 @@ def test_without_a_vpc_everything_is_reached(emulator):
     assert connectivity_for_job(aws, request("none"), "us-east-1") == Connectivity()
     isolated = connectivity_for_job(aws, request("none", EnableNetworkIsolation=True), "us-east-1")
     assert isolated == Connectivity(emulator=False, internet=False)
+
+
+@pytest.mark.namespaces
+def test_a_job_reaches_a_service_of_this_machine_that_it_asks_for(emulator):
+    with socket.create_server(("127.0.0.1", 0)) as service:
+        service.settimeout(60)
+        place = ("10.88.0.1", service.getsockname()[1])
+        code = f"import socket; print('MET', socket.create_connection({place}).recv(9).decode())"
+        body = command_request("service", [sys.executable, "-c", code])
+        body["Environment"] = {"LOCAL_SAGEMAKER_SERVICE": str(place[1])}
+        emulator.client("sagemaker").create_training_job(**body)
+        with service.accept()[0] as connection:
+            connection.sendall(b"tracking")
+        assert emulator.wait("service").lines("MET") == ["tracking"]
+    isolated = connectivity_for_job(emulator.aws, body | {"EnableNetworkIsolation": True}, "")
+    assert isolated.service == 0
+
+
+@pytest.mark.parametrize("port", ["http://127.0.0.1:5000", "3128", "-1"])
+def test_what_is_no_port(emulator, port):
+    body = request("none", Environment={"LOCAL_SAGEMAKER_SERVICE": port})
+    with pytest.raises(ClientError, match="must be the number of a port"):
+        emulator.client("sagemaker").create_training_job(**body)
 
 
 def test_a_new_group_lets_nobody_in(emulator, network):

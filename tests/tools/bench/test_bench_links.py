@@ -63,4 +63,4 @@ def test_an_unknown_benchmark_is_wrong_use():
     command = [sys.executable, "-m", "tools.bench", "linkz"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
-    assert "no benchmark linkz; there are links, steps, tiers, overlap" in done.stderr
+    assert "no benchmark linkz; there are links, steps, tiers, overlap, emulators" in done.stderr

@@ -27,16 +27,10 @@ from local_sagemaker.storage.files import remove, replace
 
 LOG = logging.getLogger(__name__)
 DOWN_SECONDS = 30.0
-GRACE_SECONDS = 20.0
 LOCK_SECONDS = 1.0  # a status check may hold the lock for an instant
 
 
-def serve(
-    state: Path,
-    port: int,
-    isolation: str = "auto",
-    grace_seconds: float = GRACE_SECONDS,
-) -> None:
+def serve(state: Path, port: int, isolation: str, grace_seconds: float) -> None:
     """Serve until SIGTERM or Ctrl-C. Raises EmulatorError when that is not possible.
 
     state: the directory that holds everything. port: 0 takes a free one; the one taken

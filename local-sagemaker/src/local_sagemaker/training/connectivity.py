@@ -11,16 +11,19 @@ out; a NAT gateway is, whose own subnet leads to an internet gateway
 
 from __future__ import annotations
 
+import re
 from ipaddress import IPv4Network
+from typing import Any
 
 from botocore.exceptions import ClientError
 
 from local_sagemaker.cluster.bandwidth import Bandwidth, parse
+from local_sagemaker.cluster.relay import EMULATOR_PORT, PROXY_PORT
 from local_sagemaker.cluster.spec import Connectivity
 from local_sagemaker.core.aws import LocalAws
 from local_sagemaker.protocol.errors import validation
 
-BANDWIDTH = "LOCAL_SAGEMAKER_BANDWIDTH"  # the variable of a job's Environment
+BANDWIDTH, SERVICE = "LOCAL_SAGEMAKER_BANDWIDTH", "LOCAL_SAGEMAKER_SERVICE"  # of an Environment
 ANYWHERE = "0.0.0.0/0"
 HTTPS = 443
 ALL_PORTS = (1, 65535)
@@ -38,9 +41,11 @@ def connectivity_for_job(aws: LocalAws, request: dict, region: str) -> Connectiv
     Raises AwsError (ValidationException) for a subnet or a group that does not exist, and for a
     malformed bandwidth.
     """
-    isolated, bandwidth = bool(request.get("EnableNetworkIsolation")), bandwidth_for_job(request)
+    isolated = bool(request.get("EnableNetworkIsolation"))
+    reached: dict[str, Any] = {"bandwidth": bandwidth_for_job(request)}
+    reached["service"] = 0 if isolated else service_for_job(request)
     if "VpcConfig" not in request:
-        return Connectivity(emulator=not isolated, internet=not isolated, bandwidth=bandwidth)
+        return Connectivity(emulator=not isolated, internet=not isolated, **reached)
     ec2, config = aws.client("ec2", region), request["VpcConfig"]
     try:
         subnets = ec2.describe_subnets(SubnetIds=config["Subnets"])["Subnets"]
@@ -57,8 +62,19 @@ def connectivity_for_job(aws: LocalAws, request: dict, region: str) -> Connectiv
         emulator=s3 and not isolated,
         internet=nat and not isolated,
         s3=s3,
-        bandwidth=bandwidth,
+        **reached,
     )
+
+
+def service_for_job(request: dict) -> int:
+    """The port of this machine's loopback that a job asks for; 0 if none."""
+    port = request.get("Environment", {}).get(SERVICE, "0")
+    if not re.fullmatch(r"\d{1,5}", port) or int(port) in (EMULATOR_PORT, PROXY_PORT):
+        raise validation(
+            f"Environment's {SERVICE} is '{port}'; it must be the number of a port, other than "
+            f"{EMULATOR_PORT} and {PROXY_PORT}."
+        )
+    return int(port)
 
 
 def bandwidth_for_job(request: dict) -> Bandwidth | None:
