@@ -28,10 +28,10 @@ FULL_ACCESS = "arn:aws:iam::aws:policy/AmazonSageMakerFullAccess"
 
 
 class Jobs:
-    """The jobs, by what they imitate. remote: what a function of @remote returned, or its error."""
+    """The jobs, by what they imitate. remote: what functions of @remote gave, or raised."""
 
     def __init__(self, emulator, names: dict[str, str]) -> None:
-        self.emulator, self.names, self.remote = emulator, names, None
+        self.emulator, self.names, self.remote = emulator, names, []
 
     def ended(self, name: str, status: str = "Completed"):
         job = self.emulator.wait(self.names[name])
@@ -83,20 +83,24 @@ def _remotely(jobs: Jobs, session) -> None:
     """As "Run your local code as a SageMaker training job" of AWS's documentation."""
     from sagemaker.remote_function import remote
 
-    @remote(
-        sagemaker_session=session,
-        role=ROLE,
-        image_uri=IMAGE,
-        instance_type="ml.m5.large",
-        s3_root_uri=f"s3://{BUCKET}/others/remote",
-    )
+    place = {"role": ROLE, "image_uri": IMAGE, "instance_type": "ml.m5.large"}
+    place |= {"sagemaker_session": session, "s3_root_uri": f"s3://{BUCKET}/others/remote"}
+
+    @remote(**place)
     def divide(x, y):
         return x / y
 
-    try:
-        jobs.remote = divide(3, 2)
-    except Exception as error:
-        jobs.remote = error
+    @remote(**place, instance_count=2, use_mpirun=True, nproc_per_node=2)
+    def ranks():
+        from mpi4py import MPI
+
+        return MPI.COMM_WORLD.allgather(MPI.COMM_WORLD.rank)
+
+    for call in (functools.partial(divide, 3, 2), ranks):
+        try:
+            jobs.remote.append(call())
+        except Exception as error:
+            jobs.remote.append(error)
 
 
 def _archive_of_another_user() -> bytes:
@@ -137,12 +141,14 @@ def test_a_session_in_the_job_model_dir_in_s3_tensorboard_and_a_question_to_sts(
     assert "TRAINING_JOB_ARN" in first
 
 
-def test_a_function_of_the_notebooks(jobs):
+@pytest.mark.namespaces
+@pytest.mark.parametrize(("number", "result"), [(0, 1.5), (1, [0, 1])], ids=["alone", "mpirun"])
+def test_a_function_of_the_notebooks(jobs, number, result):
     jobs.ended("keras 2")  # by then it has begun
-    deadline = time.monotonic() + 120
-    while jobs.remote is None and time.monotonic() < deadline:
+    deadline = time.monotonic() + 200
+    while len(jobs.remote) <= number and time.monotonic() < deadline:
         time.sleep(0.2)
-    assert jobs.remote == 1.5
+    assert jobs.remote[number] == result
 
 
 def test_each_region_has_jobs_of_its_own(jobs):
