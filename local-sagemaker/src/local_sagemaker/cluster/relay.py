@@ -6,7 +6,7 @@ connection accepted there is carried on from here.
 
     10.88.0.1:4566  the emulator (AWS_EMULATOR_URL on an instance)
     10.88.0.1:3128  an HTTP CONNECT proxy (HTTPS_PROXY, PIP_PROXY)
-    10.88.0.1:PORT  a service of this machine that the job asks for (LOCAL_SAGEMAKER_SERVICE)
+    10.88.0.1:PORT  a service of this machine (LOCAL_SAGEMAKER_SERVICE)
 """
 
 from __future__ import annotations
