@@ -136,7 +136,7 @@ def mocked():
 
 def serving(state: Path) -> None:
     """As much of a start as needs the state directory, in this process."""
-    serve.serve(state, 0, isolation="processes")
+    serve.serve(state, 0, "processes", 1.0)
 
 
 @pytest.mark.parametrize(

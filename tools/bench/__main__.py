@@ -16,6 +16,7 @@ NAMES = {
     "steps": "steps of training on other links, ranks and sizes, beside what the model predicts",
     "tiers": "two tiers against gloo's all-reduce, in five jobs",
     "overlap": "how much of the sending DDP hides, by bandwidth and size of the buckets",
+    "emulators": "local-sagemaker beside moto's server: start, memory, a job, requests a second",
 }
 LESSON = "07"  # which shows the results
 

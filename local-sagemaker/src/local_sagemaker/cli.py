@@ -13,6 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from local_sagemaker import credentials, daemon
 from local_sagemaker.cluster.spec import PROCESSES
+from local_sagemaker.core.aws import name_in
 from local_sagemaker.emulator_error import EmulatorError
 from local_sagemaker.job_events import JobEvents
 from local_sagemaker.training import spot
@@ -187,6 +188,6 @@ def interrupt(job) -> None:
             f"{job} has no spot instances, and others are not taken away. Start it with "
             "use_spot_instances=True and max_wait=..., or end it with StopTrainingJob."
         )
-    with credentials.state_errors(daemon.state_directory()):
-        spot.ask(daemon.state_directory(), job)
+    with credentials.state_errors(state := daemon.state_directory()):
+        spot.ask(state, name_in(description["TrainingJobArn"].split(":")[3], job))
     click.echo(f"{job}: its instances are taken away; it starts again on others.")

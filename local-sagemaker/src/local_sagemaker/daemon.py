@@ -195,13 +195,16 @@ def environment_of_running() -> dict[str, str]:
 def client(service: str):
     """A boto3 client for the emulator that is up, whatever the shell's AWS variables say.
 
+    Only where they point to this emulator does AWS_DEFAULT_REGION count; else it is REGION.
     Raises EmulatorError if none is up.
     """
-    state = state_directory()
+    state, region = state_directory(), REGION
     port = _port(state)
+    if os.environ.get("AWS_ENDPOINT_URL") == f"http://127.0.0.1:{port}":
+        region = os.environ.get("AWS_DEFAULT_REGION", REGION)
     for name in conflicting_variables(os.environ):
         del os.environ[name]
-    return LocalAws(port, credentials.load(state)).client(service, REGION)
+    return LocalAws(port, credentials.load(state)).client(service, region)
 
 
 def _port(state: Path) -> int:

@@ -61,9 +61,8 @@ class TrainingJob:
 class Emulator:
     """A running emulator, and clients for it. env: the variables that point AWS clients there."""
 
-    def __init__(self, state: Path, options: list[str] | None = None) -> None:
-        self.state = state
-        self.options = STOP_QUICKLY if options is None else options
+    def __init__(self, state: Path, options: list[str] = STOP_QUICKLY) -> None:
+        self.state, self.options = state, options
         self.up()
 
     def up(self, port: int = 0) -> None:
@@ -74,12 +73,10 @@ class Emulator:
         """Send clients to an emulator that somebody has started with this state."""
         self.running = running
         self.env = local_sagemaker.environment(self.state, self.running.port)
-        from botocore.credentials import Credentials
-
         from local_sagemaker.core.aws import LocalAws
+        from local_sagemaker.credentials import load
 
-        keys = Credentials(self.env["AWS_ACCESS_KEY_ID"], self.env["AWS_SECRET_ACCESS_KEY"])
-        self.aws = LocalAws(self.running.port, keys)
+        self.aws = LocalAws(self.running.port, load(self.state))
 
     def down(self) -> None:
         local_sagemaker.stop(self.state)
@@ -122,7 +119,7 @@ class Emulator:
 
 
 @contextlib.contextmanager
-def emulator(state: Path, options: list[str] | None = None) -> Iterator[Emulator]:
+def emulator(state: Path, options: list[str] = STOP_QUICKLY) -> Iterator[Emulator]:
     """An emulator that this process, and those that it starts, find as theirs; ended at the end."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOCAL_SAGEMAKER_STATE_DIR", str(state))

@@ -5,6 +5,7 @@ The jobs of all tests are started together, once: most of their time is Python's
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import re
@@ -17,18 +18,20 @@ from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
-from emulator_harness import IMAGE, SCRIPTS, estimator, request, start
+from command_harness import ok, run
+from emulator_harness import IMAGE, SCRIPTS, command_request, estimator, request, start
 
+from local_sagemaker.cli import main
 from local_sagemaker.pytest_plugin import BUCKET, ROLE, sdk_session
 
 FULL_ACCESS = "arn:aws:iam::aws:policy/AmazonSageMakerFullAccess"
 
 
 class Jobs:
-    """The jobs, by what they imitate. remote: what a function of @remote returned, or its error."""
+    """The jobs, by what they imitate. remote: what functions of @remote gave, or raised."""
 
     def __init__(self, emulator, names: dict[str, str]) -> None:
-        self.emulator, self.names, self.remote = emulator, names, None
+        self.emulator, self.names, self.remote = emulator, names, []
 
     def ended(self, name: str, status: str = "Completed"):
         job = self.emulator.wait(self.names[name])
@@ -80,20 +83,24 @@ def _remotely(jobs: Jobs, session) -> None:
     """As "Run your local code as a SageMaker training job" of AWS's documentation."""
     from sagemaker.remote_function import remote
 
-    @remote(
-        sagemaker_session=session,
-        role=ROLE,
-        image_uri=IMAGE,
-        instance_type="ml.m5.large",
-        s3_root_uri=f"s3://{BUCKET}/others/remote",
-    )
+    place = {"role": ROLE, "image_uri": IMAGE, "instance_type": "ml.m5.large"}
+    place |= {"sagemaker_session": session, "s3_root_uri": f"s3://{BUCKET}/others/remote"}
+
+    @remote(**place)
     def divide(x, y):
         return x / y
 
-    try:
-        jobs.remote = divide(3, 2)
-    except Exception as error:
-        jobs.remote = error
+    @remote(**place, instance_count=2, use_mpirun=True, nproc_per_node=2)
+    def ranks():
+        from mpi4py import MPI
+
+        return MPI.COMM_WORLD.allgather(MPI.COMM_WORLD.rank)
+
+    for call in (functools.partial(divide, 3, 2), ranks):
+        try:
+            jobs.remote.append(call())
+        except Exception as error:
+            jobs.remote.append(error)
 
 
 def _archive_of_another_user() -> bytes:
@@ -124,6 +131,7 @@ def test_a_session_in_the_job_model_dir_in_s3_tensorboard_and_a_question_to_sts(
     job = jobs.ended("session", "Failed")
     assert job.lines("PUT") == [f"s3://{BUCKET}/others/model/weights.txt"]
     assert job.lines("TELLS") == ["InProgress"]
+    assert job.lines("KEYS") == ["/v2/credentials"], "as AWS's own examples look for it"
     assert job.lines("ROLE") == [f"{ROLE} sagemaker-us-east-1-local"]
     assert jobs.emulator.get(f"s3://{BUCKET}/others/model/weights.txt") == b"0.5"
     board = f"s3://{BUCKET}/others/board/{job.name}/tensorboard-output/events.out.tfevents.1"
@@ -133,12 +141,14 @@ def test_a_session_in_the_job_model_dir_in_s3_tensorboard_and_a_question_to_sts(
     assert "TRAINING_JOB_ARN" in first
 
 
-def test_a_function_of_the_notebooks(jobs):
+@pytest.mark.namespaces
+@pytest.mark.parametrize(("number", "result"), [(0, 1.5), (1, [0, 1])], ids=["alone", "mpirun"])
+def test_a_function_of_the_notebooks(jobs, number, result):
     jobs.ended("keras 2")  # by then it has begun
-    deadline = time.monotonic() + 120
-    while jobs.remote is None and time.monotonic() < deadline:
+    deadline = time.monotonic() + 200
+    while len(jobs.remote) <= number and time.monotonic() < deadline:
         time.sleep(0.2)
-    assert jobs.remote == 1.5
+    assert jobs.remote[number] == result
 
 
 def test_each_region_has_jobs_of_its_own(jobs):
@@ -156,6 +166,25 @@ def test_each_region_has_jobs_of_its_own(jobs):
     assert known["TrainingJobArn"] == arn
     there.stop_training_job(TrainingJobName=job.name)
     assert jobs.emulator.wait(job.name).status == "Completed"
+    command = functools.partial(run, main, jobs.emulator.state)
+    env = {"AWS_ENDPOINT_URL": jobs.emulator.url, "AWS_DEFAULT_REGION": "eu-west-1"}
+    assert [line.split()[-1] for line in ok(command("jobs", **env)).splitlines()] == [job.name]
+    assert "is not pulled" in ok(command("logs", job.name))
+    assert "is not pulled" not in ok(command("logs", job.name, **env))
+    # A region alone is that of another account: the shell does not point here.
+    assert len(ok(command("jobs", AWS_DEFAULT_REGION="eu-west-1")).splitlines()) > 1
+
+
+@pytest.mark.namespaces
+def test_a_job_of_another_region_is_interrupted(emulator):
+    there = emulator.client("sagemaker", "eu-west-1")
+    spot = {"EnableManagedSpotTraining": True}
+    spot["StoppingCondition"] = {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 60}
+    there.create_training_job(**command_request("spot-elsewhere", ["sleep", "60"], **spot))
+    env = {"AWS_ENDPOINT_URL": emulator.url, "AWS_DEFAULT_REGION": "eu-west-1"}
+    answer = ok(run(main, emulator.state, "interrupt", "spot-elsewhere", **env))
+    assert "its instances are taken away" in answer
+    there.stop_training_job(TrainingJobName="spot-elsewhere")
 
 
 def test_the_readmes_example_works_as_it_stands(emulator, monkeypatch, tmp_path):

@@ -23,5 +23,6 @@ logs = os.path.join("/opt/ml/output/tensorboard", "events.out.tfevents.1")
 os.makedirs(os.path.dirname(logs), exist_ok=True)
 with open(logs, "w") as stream:
     stream.write("event")
+print("KEYS", os.environ["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"], flush=True)
 print("ROLE", sagemaker.get_execution_role(session), session.default_bucket(), flush=True)
 print("ACCOUNT", session.account_id())

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import socket
+import sys
 
 import pytest
 from botocore.exceptions import ClientError
-from emulator_harness import request
+from emulator_harness import command_request, request
 from vpc_helpers import ANYWHERE, Network, knocking
 
 from local_sagemaker.cluster.spec import Connectivity
+from local_sagemaker.emulator_error import EmulatorError
 from local_sagemaker.pytest_plugin import BUCKET
-from local_sagemaker.training.connectivity import connectivity_for_job
+from local_sagemaker.pytest_plugin import emulator as own_emulator
+from local_sagemaker.training.connectivity import connectivity_for_job, service_port
 
 NUMBERS = itertools.count(30)
 
@@ -31,6 +35,34 @@ def test_without_a_vpc_everything_is_reached(emulator):
     assert connectivity_for_job(aws, request("none"), "us-east-1") == Connectivity()
     isolated = connectivity_for_job(aws, request("none", EnableNetworkIsolation=True), "us-east-1")
     assert isolated == Connectivity(emulator=False, internet=False)
+
+
+@pytest.mark.namespaces
+def test_jobs_reach_the_service_with_which_the_emulator_was_started(monkeypatch, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as service:
+        service.settimeout(60)
+        place = ("10.88.0.1", service.getsockname()[1])
+        monkeypatch.setenv("LOCAL_SAGEMAKER_SERVICE", str(place[1]))
+        code = f"import socket; print('MET', socket.create_connection({place}).recv(9).decode())"
+        body = command_request("service", [sys.executable, "-c", code])
+        with own_emulator(tmp_path / "state") as own:
+            own.client("sagemaker").create_training_job(**body)
+            with service.accept()[0] as connection:
+                connection.sendall(b"tracking")
+            assert own.wait("service").lines("MET") == ["tracking"]
+        assert connectivity_for_job(None, {"EnableNetworkIsolation": True}, "").service == 0
+
+
+def test_a_job_cannot_ask_for_a_service(emulator):
+    body = request("none", Environment={"LOCAL_SAGEMAKER_SERVICE": "5000"})
+    assert connectivity_for_job(emulator.aws, body, "us-east-1").service == 0
+
+
+@pytest.mark.parametrize("port", ["http://127.0.0.1:5000", "3128", "-1"])
+def test_what_is_no_port(monkeypatch, port):
+    monkeypatch.setenv("LOCAL_SAGEMAKER_SERVICE", port)
+    with pytest.raises(EmulatorError, match="must be the number of a port"):
+        service_port()
 
 
 def test_a_new_group_lets_nobody_in(emulator, network):

@@ -59,7 +59,7 @@ def test_a_failure_file_of_gigabytes(tmp_path):
         ("NameResolutionError: Failed to resolve 'huggingface.co'", "HTTPS_PROXY"),
         ("socket.gaierror: [Errno -3] Temporary failure in name resolution", "HTTPS_PROXY"),
         ("UnimplementedError: File system scheme 's3' not implemented", "SM_MODEL_DIR"),
-        ("KeyError: 'AWS_CONTAINER_CREDENTIALS_RELATIVE_URI'", "AWS_ACCESS_KEY_ID"),
+        ("ConnectionError: HTTPConnectionPool(host='169.254.170.2')", "AWS_ACCESS_KEY_ID"),
         ("OSError: Tunnel connection failed: 502 No connection", "answered 502"),
         ("RuntimeError: operator torchvision::nms does not exist", "built for another torch"),
         ("ModuleNotFoundError: No module named 'xgboost'", "lacks xgboost"),

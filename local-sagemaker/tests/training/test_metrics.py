@@ -23,7 +23,7 @@ def values(regex: str, *lines: str) -> list[float]:
     reader = metrics.Metrics(body(("m", regex)))
     for line in lines:
         reader.read(line)
-    return [value for _, value, _ in reader.unsent]
+    return [datum["Value"] for datum in reader.unsent]
 
 
 def test_the_last_value_is_the_final_one():

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tools.bench import links, tiers
+from tools.bench import emulators, links, tiers
 from workshop.measure import held_out
 
 
@@ -59,8 +59,21 @@ def test_a_ratio_is_taken_within_a_block():
     assert tiers.ratio(seconds, "gloo", "hierarchical") == 2.0
 
 
+def test_emulators_are_a_table_of_medians_and_ranges(capsys):
+    moto = {"start": [1.0, 4.0, 2.0], "describe": [9.0, 1009.0, 1000.0]}
+    emulators.report({"local-sagemaker": {"first_line": [3.0]}, "moto": moto})
+    rows = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines() if "|" in line]
+    cells = {cell[0].strip(): [value.strip() for value in cell[1:]] for cell in rows}
+    assert cells["start until it answers, s"] == ["nothing runs", "2.00 (1.00 to 4.00)"]
+    assert cells["DescribeTrainingJob, a second"] == ["nothing runs", "1,000 (9 to 1,009)"]
+    assert cells["from there to the script's first line, s"] == [
+        "3.00 (3.00 to 3.00)",
+        "nothing runs",
+    ]
+
+
 def test_an_unknown_benchmark_is_wrong_use():
     command = [sys.executable, "-m", "tools.bench", "linkz"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
-    assert "no benchmark linkz; there are links, steps, tiers, overlap" in done.stderr
+    assert "no benchmark linkz; there are links, steps, tiers, overlap, emulators" in done.stderr

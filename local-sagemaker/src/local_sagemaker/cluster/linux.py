@@ -36,14 +36,11 @@ CAPABILITIES = frozenset({0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 31})
 PR_SET_PDEATHSIG = 1
 PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
-# Searched after PATH: an ordinary user's PATH on Debian lacks them, and `tc` is there.
 MAX_FILES = 65536  # more than a supervisor ever has open
 NOT_STARTED = 127  # a shell's status for a command that cannot be started
+LIBC = ctypes.CDLL(None, use_errno=True)
+# Searched after PATH: an ordinary user's PATH on Debian lacks them, and `tc` is there.
 SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
-
-
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
 
 
 def _check(result: int, call: str) -> None:
@@ -54,12 +51,12 @@ def _check(result: int, call: str) -> None:
 
 def unshare(flags: int) -> None:
     """Move this process (for CLONE_NEWPID: its next children) into new namespaces."""
-    _check(_libc().unshare(ctypes.c_int(flags)), "unshare")
+    _check(LIBC.unshare(ctypes.c_int(flags)), "unshare")
 
 
 def mount(source: str, target: Path | str, kind: str = "", flags: int = 0, data: str = "") -> None:
     """mount(2). Raises OSError with the target in its message."""
-    result = _libc().mount(
+    result = LIBC.mount(
         source.encode(),
         os.fsencode(target),
         kind.encode() or None,
@@ -79,7 +76,7 @@ def read_only(target: Path | str, recursive: bool = False, undo: bool = False) -
     before Linux 5.12)."""
     mask = MOUNT_ATTR_RDONLY
     attributes = (ctypes.c_uint64 * 4)(0 if undo else mask, mask if undo else 0, 0, 0)
-    result = _libc().syscall(
+    result = LIBC.syscall(
         ctypes.c_long(SYS_MOUNT_SETATTR),
         ctypes.c_int(AT_FDCWD),
         os.fsencode(target),
@@ -95,12 +92,12 @@ def drop_capabilities() -> None:
     network."""
     last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
     for capability in set(range(last + 1)) - CAPABILITIES:
-        _check(_libc().prctl(PR_CAPBSET_DROP, capability, 0, 0, 0), "prctl")
+        _check(LIBC.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0), "prctl")
 
 
 def sethostname(name: str) -> None:
     raw = name.encode()
-    _check(_libc().sethostname(raw, ctypes.c_size_t(len(raw))), "sethostname")
+    _check(LIBC.sethostname(raw, ctypes.c_size_t(len(raw))), "sethostname")
 
 
 def die_with_parent(parent: int | None = None) -> None:
@@ -109,7 +106,7 @@ def die_with_parent(parent: int | None = None) -> None:
     parent: the process that forked, where it is seen from here: if it has ended already, nothing
     will kill this one, so it ends at once.
     """
-    _check(_libc().prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
+    _check(LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
     if parent is not None and os.getppid() != parent:
         os._exit(NOT_STARTED)
 
@@ -117,7 +114,7 @@ def die_with_parent(parent: int | None = None) -> None:
 def adopt_orphans() -> None:
     """Make this process the parent of its descendants' orphans, so that it can end them."""
     with contextlib.suppress(OSError, AttributeError):
-        _check(_libc().prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
+        _check(LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
 
 
 def new_user_namespace(extra_flags: int = 0) -> None:

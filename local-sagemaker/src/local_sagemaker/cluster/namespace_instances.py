@@ -40,7 +40,7 @@ def run(spec: ClusterSpec) -> int:
     relay_pid = os.fork()  # before the namespaces: it must stay in the host's network
     if relay_pid == 0:
         theirs.close()
-        _child(lambda: relay.serve(ours, spec.port))
+        _child(lambda: relay.serve(ours, spec.port, spec.connectivity.service))
     ours.close()
     linux.new_user_namespace(linux.CLONE_NEWPID)
     pid = os.fork()

@@ -6,6 +6,7 @@ connection accepted there is carried on from here.
 
     10.88.0.1:4566  the emulator (AWS_EMULATOR_URL on an instance)
     10.88.0.1:3128  an HTTP CONNECT proxy (HTTPS_PROXY, PIP_PROXY)
+    10.88.0.1:PORT  a service of this machine (LOCAL_SAGEMAKER_SERVICE)
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ def open_listeners(channel: socket.socket, connectivity: Connectivity) -> None:
     """In the job's network: listen for what instances may reach, and send the sockets on."""
     ports = {b"e": EMULATOR_PORT} if connectivity.emulator else {}
     ports |= {b"p": PROXY_PORT} if connectivity.internet else {}
+    ports |= {b"s": connectivity.service} if connectivity.service else {}
     listeners = [socket.create_server((GATEWAY, port), backlog=128) for port in ports.values()]
     kinds = b"".join(ports) or b"-"
     socket.send_fds(channel, [kinds], [listener.fileno() for listener in listeners])
@@ -45,12 +47,13 @@ def open_listeners(channel: socket.socket, connectivity: Connectivity) -> None:
     channel.close()
 
 
-def serve(channel: socket.socket, emulator_port: int) -> int:
+def serve(channel: socket.socket, emulator_port: int, service_port: int) -> int:
     """In the host's network: take the sockets and serve them until killed."""
-    kinds, fds, _, _ = socket.recv_fds(channel, 2, 2)
+    ports = {"e": emulator_port, "s": service_port}
+    kinds, fds, _, _ = socket.recv_fds(channel, 3, 3)
     channel.close()
     for kind, fd in zip(kinds.decode(), fds, strict=False):  # "-": there is none
-        connect = partial(_to_emulator, emulator_port) if kind == "e" else _to_proxied
+        connect = partial(_to_loopback, ports[kind]) if kind in ports else _to_proxied
         listener = socket.socket(fileno=fd)
         threading.Thread(target=_accept, args=(listener, connect), daemon=True).start()
     while fds:
@@ -80,7 +83,7 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
         sink.shutdown(socket.SHUT_WR)
 
 
-def _to_emulator(port: int, client: socket.socket) -> socket.socket:
+def _to_loopback(port: int, client: socket.socket) -> socket.socket:
     return socket.create_connection(("127.0.0.1", port))
 
 

@@ -60,7 +60,8 @@ class Connectivity:
 
     closed_reason: why not each other; empty if they do. emulator: whether they reach it, and so S3.
     internet: whether they reach it, by HTTPS through a proxy. s3: whether the job's data comes and
-    goes, which the emulator does. bandwidth: between instances; None if unlimited.
+    goes, which the emulator does. bandwidth: between instances; None if unlimited. service: the
+    port of this machine's loopback that the gateway leads to; 0 if none.
     """
 
     closed_reason: str = ""
@@ -68,6 +69,7 @@ class Connectivity:
     internet: bool = True
     s3: bool = True
     bandwidth: Bandwidth | None = None
+    service: int = 0
 
 
 @dataclasses.dataclass

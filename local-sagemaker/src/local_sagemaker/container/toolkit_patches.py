@@ -7,7 +7,6 @@ toolkit's.
 from __future__ import annotations
 
 import asyncio
-import importlib.metadata
 import os
 import re
 import tempfile
@@ -24,6 +23,8 @@ from sagemaker_training import (
     modules,
     process,
 )
+
+from local_sagemaker.container import job_notes
 
 IMAGE = "LOCAL_SAGEMAKER_IMAGE"  # the variable that names the image asked for
 # Seconds that a script's own children may go on writing after it has ended.
@@ -125,11 +126,8 @@ def constraints(text: str) -> list[str]:
     }
     lines = []
     for name in FRAMEWORKS:
-        try:
-            version = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-        if name not in named:
+        version = job_notes.version(name)
+        if version and name not in named:
             lines.append(f"{name}=={version}")
         if name == "torch" and version.endswith("+cpu") and "torch" not in named:
             # The builds of PyTorch's own packages that fit a torch without CUDA; others do not

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from local_sagemaker.core.aws import AWS_ERRORS, LocalAws, name_in
-from local_sagemaker.storage.files import empty, replace
+from local_sagemaker.storage.files import remove, replace
 
 LOG = logging.getLogger(__name__)
 FILE = "record.json"
@@ -89,7 +89,11 @@ class Record:
 
     def remove_all_else(self) -> None:
         """Remove everything in its folder but its file: the rest is in S3 and in the logs."""
-        empty(self.path.parent, but=FILE)
+        for path in self.path.parent.iterdir():
+            if path.is_dir():
+                remove(path)
+            elif path.name != FILE:
+                path.unlink(missing_ok=True)
 
     def save(self) -> None:
         with self.lock:

@@ -6,7 +6,6 @@ same whether it is the first or the millionth, in time and in memory, and is on 
 
 from __future__ import annotations
 
-import datetime
 import json
 import logging
 import pickle
@@ -156,10 +155,7 @@ class StreamLog:
 
 
 def put_metrics(region: str, namespace: str, data: list[dict]) -> None:
-    """Add metric values, as PutMetricData takes them; Timestamp in Unix seconds."""
-    for datum in data:
-        time = datetime.datetime.fromtimestamp(datum["Timestamp"], datetime.UTC)
-        datum["Timestamp"] = time.replace(tzinfo=None)  # as moto has them
+    """Add metric values, as PutMetricData takes them; Timestamp is UTC and naive, as moto's."""
     cloudwatch_backends[DEFAULT_ACCOUNT_ID][region].put_metric_data(namespace, data)
 
 

@@ -24,24 +24,20 @@ from local_sagemaker.moto_backend.state import MotoState
 from local_sagemaker.server.app import Emulator
 from local_sagemaker.server.http import RequestHandler, Server
 from local_sagemaker.storage.files import remove, replace
+from local_sagemaker.training.connectivity import service_port
 
 LOG = logging.getLogger(__name__)
 DOWN_SECONDS = 30.0
-GRACE_SECONDS = 20.0
 LOCK_SECONDS = 1.0  # a status check may hold the lock for an instant
 
 
-def serve(
-    state: Path,
-    port: int,
-    isolation: str = "auto",
-    grace_seconds: float = GRACE_SECONDS,
-) -> None:
+def serve(state: Path, port: int, isolation: str, grace_seconds: float) -> None:
     """Serve until SIGTERM or Ctrl-C. Raises EmulatorError when that is not possible.
 
     state: the directory that holds everything. port: 0 takes a free one; the one taken
     is in `emulator.json` there once the emulator answers.
     """
+    service_port()
     with credentials.state_errors(state):
         credentials.make_private(state)
     with _only_one(state), _bind(port) as server:

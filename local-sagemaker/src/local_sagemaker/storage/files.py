@@ -85,12 +85,3 @@ def remove(folder: Path) -> None:
     except (OSError, RecursionError):
         open_up(folder, "u+rwX")
         subprocess.run(["rm", "-rf", "--", folder])  # what it cannot remove, it says in our log
-
-
-def empty(folder: Path, but: str) -> None:
-    """Remove everything in a directory but the file of this name."""
-    for path in folder.iterdir():
-        if path.is_dir():
-            remove(path)
-        elif path.name != but:
-            path.unlink(missing_ok=True)

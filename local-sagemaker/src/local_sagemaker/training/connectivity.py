@@ -11,16 +11,20 @@ out; a NAT gateway is, whose own subnet leads to an internet gateway
 
 from __future__ import annotations
 
+import os
 from ipaddress import IPv4Network
 
 from botocore.exceptions import ClientError
 
 from local_sagemaker.cluster.bandwidth import Bandwidth, parse
+from local_sagemaker.cluster.relay import EMULATOR_PORT, PROXY_PORT
 from local_sagemaker.cluster.spec import Connectivity
 from local_sagemaker.core.aws import LocalAws
+from local_sagemaker.emulator_error import EmulatorError
 from local_sagemaker.protocol.errors import validation
 
 BANDWIDTH = "LOCAL_SAGEMAKER_BANDWIDTH"  # the variable of a job's Environment
+SERVICE = "LOCAL_SAGEMAKER_SERVICE"  # a variable of the emulator's
 ANYWHERE = "0.0.0.0/0"
 HTTPS = 443
 ALL_PORTS = (1, 65535)
@@ -39,8 +43,9 @@ def connectivity_for_job(aws: LocalAws, request: dict, region: str) -> Connectiv
     malformed bandwidth.
     """
     isolated, bandwidth = bool(request.get("EnableNetworkIsolation")), bandwidth_for_job(request)
+    service = 0 if isolated else service_port()
     if "VpcConfig" not in request:
-        return Connectivity(emulator=not isolated, internet=not isolated, bandwidth=bandwidth)
+        return Connectivity("", not isolated, not isolated, True, bandwidth, service)
     ec2, config = aws.client("ec2", region), request["VpcConfig"]
     try:
         subnets = ec2.describe_subnets(SubnetIds=config["Subnets"])["Subnets"]
@@ -58,7 +63,22 @@ def connectivity_for_job(aws: LocalAws, request: dict, region: str) -> Connectiv
         internet=nat and not isolated,
         s3=s3,
         bandwidth=bandwidth,
+        service=service,
     )
+
+
+def service_port() -> int:
+    """The port of this machine's loopback that jobs reach; 0 if none. Raises EmulatorError.
+
+    Whoever starts the emulator decides: a job can start others, and ask for anything in them.
+    """
+    port = os.environ.get(SERVICE, "0")
+    if not port.isdecimal() or int(port) in (EMULATOR_PORT, PROXY_PORT):
+        raise EmulatorError(
+            f"{SERVICE} is {port!r}; it must be the number of a port, other than {EMULATOR_PORT} "
+            f"and {PROXY_PORT}."
+        )
+    return int(port)
 
 
 def bandwidth_for_job(request: dict) -> Bandwidth | None:

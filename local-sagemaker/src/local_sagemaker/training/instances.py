@@ -123,6 +123,7 @@ def environment(
         env["PYTHONPATH"] = os.pathsep.join([str(KERAS_2), env["PYTHONPATH"]])
     if connectivity.emulator:
         env |= aws.variables(region, relay.EMULATOR_URL if inside else None)
+        env["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"] = "/v2/credentials"  # only to be there
     env |= {"TMPDIR": "/tmp", "HOME": HOME} if inside else {}
     if inside and connectivity.internet:
         env |= _ways_out(request["ResourceConfig"]["InstanceCount"], region)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import time
 from collections.abc import Callable
@@ -61,7 +62,7 @@ class Metrics:
         self.patterns = {row["Name"]: regex.compile(row["Regex"]) for row in definitions}
         self.log, self.count = log, 0
         self.values: dict[str, tuple[float, float]] = {}
-        self.unsent: list[tuple[str, float, float]] = []
+        self.unsent: list[dict] = []
 
     def read(self, line: str) -> None:
         for name, pattern in list(self.patterns.items()):
@@ -88,17 +89,15 @@ class Metrics:
         self.values[name] = (value, now)
         self.count += 1
         if self.count <= MAX_VALUES:
-            self.unsent.append((name, value, now))
+            at = datetime.datetime.fromtimestamp(now, datetime.UTC).replace(tzinfo=None)
+            self.unsent.append({"MetricName": name, "Value": value, "Timestamp": at})
         elif self.count == MAX_VALUES + 1:
             self.log(f"CloudWatch keeps the first {MAX_VALUES} metric values of a job here.")
 
     def send(self, aws: LocalAws, region: str, job: str) -> None:
         """Put what was found since the last call into CloudWatch."""
         dimensions = [{"Name": "TrainingJobName", "Value": job}]
-        data = [
-            {"MetricName": name, "Value": value, "Timestamp": at, "Dimensions": dimensions}
-            for name, value, at in self.unsent
-        ]
+        data = [datum | {"Dimensions": dimensions} for datum in self.unsent]
         self.unsent.clear()
         if aws.state and data:
             logs.put_metrics(region, NAMESPACE, data)

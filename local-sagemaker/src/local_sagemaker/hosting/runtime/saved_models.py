@@ -66,7 +66,10 @@ class TensorFlowServing:
         self.signatures = self.loaded.signatures
         if not self.signatures:
             raise CannotLoad(f"the SavedModel {saved.name} has no signature to serve.")
-        self.handlers = load_handlers(code / "inference.py")
+        self.handlers: Handlers | None = None
+        if (script := code / "inference.py").is_file():
+            sys.path[:0] = [str(code), str(code / "lib")]
+            self.handlers = Handlers(import_file(script))
 
     def invoke(self, request: Request) -> Response:
         """Answer an invocation. Raises Refused."""
@@ -153,11 +156,3 @@ class Handlers:
         except Exception as problem:
             print(traceback.format_exc(), flush=True)
             raise error(500, str(problem)) from problem
-
-
-def load_handlers(path: Path) -> Handlers | None:
-    """The handlers of an inference.py; None if there is none. Raises CannotLoad."""
-    if not path.is_file():
-        return None
-    sys.path[:0] = [str(path.parent), str(path.parent / "lib")]
-    return Handlers(import_file(path))
