@@ -51,6 +51,13 @@ class Collective:
         sizes = [filter(None, size.split("x")) for size in self.sizes.split(" + ")]
         return sum(math.prod(map(int, size)) for size in sizes) if self.sizes else 0
 
+    @property
+    def in_backward(self) -> bool:
+        """Whether DDP exchanges gradients by it; on GPUs a thread calls it that has no stack."""
+        return not (self.stack or self.place[0]) or any(
+            "/torch/autograd/" in f for f, *_ in self.stack
+        )
+
     def __str__(self) -> str:
         of = " ".join(filter(None, [self.sizes, self.dtypes]))
         return f"{self.op} no. {self.seq}" + (f" ({of})" if of else "")
@@ -113,6 +120,15 @@ class Rank:
         places = [tuple(place) for place in self.note.get("places", [])]
         seen = self.note.get("samples", [])
         return Counter(places[number] for when, number in seen if begin <= when <= end)
+
+    @property
+    def averages_in(self) -> str:
+        """The group in which it exchanges gradients, or else adds up; "" if it does neither."""
+        sums = [
+            call for call in self.collectives if call.op.startswith(("all_reduce", "allreduce"))
+        ]
+        groups = Counter(call.group for call in [c for c in sums if c.in_backward] or sums)
+        return max(groups, key=groups.__getitem__, default="")
 
     @property
     def objects(self) -> dict:

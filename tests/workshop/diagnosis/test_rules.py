@@ -474,6 +474,15 @@ def test_weights_that_differ_while_ddp_trains(hashes, cause):
     assert cause_of(evidence) == ""
 
 
+def test_models_of_two_groups_may_differ():
+    """Ranks 0 and 1 train one model in a group of theirs, ranks 2 and 3 another one."""
+    for values, cause in (((5, 5, 6, 6), ""), ((5, 5, 6, 7), "weights differ")):
+        evidence = ranks_with(*[[call(1, group=group)] for group in "1122"], ddp=True)
+        for rank, value in zip(evidence.ranks, values, strict=True):
+            rank.note["hashes"] = [{"1": value, "2": value}]
+        assert cause_of(evidence) == cause
+
+
 def test_processes_that_train_each_for_itself():
     note = {"optimizer_steps": 50, "joined": False, "libraries": [], "variables": {}}
     assert cause_of(ranks_with([], [], **note)) == "ranks do not know each other"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 
 from workshop.diagnosis.evidence import Evidence, Rank
@@ -35,11 +37,19 @@ def not_a_number(evidence: Evidence) -> Cases:
     "both. Then a hash of the weights is the same on all ranks.",
 )
 def weights_differ(evidence: Evidence) -> Cases:
-    """At the end, or after two steps of DDP's, the ranks have different weights."""
+    """At the end, or after two steps of DDP's, ranks that average together differ."""
+    groups: defaultdict[str, list[Rank]] = defaultdict(list)
+    for rank in evidence.ranks:
+        groups[rank.averages_in].append(rank)
+    for ranks in groups.values():
+        yield from _weights_of_a_group(dataclasses.replace(evidence, ranks=ranks))
+
+
+def _weights_of_a_group(evidence: Evidence) -> Cases:
     notes = list(_optimizers(evidence))
     hashes = {rank.number: note["hash"] for rank, note in notes if note["hash"] is not None}
     shapes = {str(note["shapes"]) for _, note in notes}
-    complete = len(notes) == len(hashes) == evidence.world_size and len(shapes) == 1
+    complete = len(notes) == len(hashes) == len(evidence.ranks) and len(shapes) == 1
     if complete and len(set(hashes.values())) > 1:
         calls = [c for c in notes[0][0].collectives if c.op == "all_reduce"]
         averaged = sum(call.elements for call in calls)
