@@ -25,7 +25,8 @@ class StepTimes:
     """Of one rank, seconds per step, medians; shares of samples.
 
     seconds: the whole step. wait: for the last rank. communication: exposed, without the wait.
-    data: share of the step in which it waited for data, 0 to 1; None without samples.
+    data: share of the step in which it waited for data, 0 to 1. last: share of the steps in which
+    it came last, in that third of the run in which it did least often.
     """
 
     rank: int
@@ -33,6 +34,7 @@ class StepTimes:
     wait: float
     communication: float
     data: float
+    last: float
 
     @property
     def compute(self) -> float:
@@ -63,7 +65,8 @@ def step_times(evidence: Evidence) -> Steps | None:
         {call.seq: call for call in rank.collectives if call.group == group}
         for rank in evidence.ranks
     ]
-    common = sorted(set.intersection(*(set(of_rank) for of_rank in calls)))
+    everywhere = sorted(set.intersection(*(set(of_rank) for of_rank in calls)))
+    common = [seq for seq in everywhere if not any(of_rank[seq].in_join for of_rank in calls)]
     period = _period([calls[0][seq] for seq in common])
     if period is None:
         return None
@@ -140,13 +143,17 @@ def _times_of_rank(
     )
     latest = {seq: max(of_rank[seq].created for of_rank in calls) for seq in waits}
     wait = statistics.median(latest[seq] - own_calls[seq].created for seq in waits)
+    late = [latest[seq] == own_calls[seq].created for seq in waits]
+    third = len(late) // 3
+    thirds = (late[:third], late[third:-third], late[-third:])
+    last = min(statistics.mean(part) for part in thirds)
     seen = rank.samples(own_calls[ends[0]].created, own_calls[ends[-1]].created)
     total = sum(seen.values()) or 1
     share: defaultdict[str, float] = defaultdict(float)
     for place, count in seen.items():
         share[place[0]] += count / total
     exposed = min(_exposed(rank, share["communication"] * seconds, wait), max(seconds - wait, 0.0))
-    return StepTimes(rank.number, seconds, wait, exposed, share["data"])
+    return StepTimes(rank.number, seconds, wait, exposed, share["data"], last)
 
 
 def _exposed(rank: Rank, inside: float, wait: float) -> float:

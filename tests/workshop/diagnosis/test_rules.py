@@ -534,13 +534,27 @@ def test_an_optimizer_of_weights_that_the_model_has_no_more():
         assert cause_of(evidence) == cause
 
 
-def test_ranks_whose_data_are_at_an_end_in_join_make_nobody_a_straggler():
-    calls = [
-        [dataclasses.replace(call(n), created=100 + 0.1 * n + late) for n in range(2, 40)]
-        for late in (0.0, 0.06)
+def steps_of(*late: float, steps=range(2, 40), **change) -> list[list[Collective]]:
+    """Of each rank the calls, one in each step of 0.1 s, so many seconds after the others'."""
+    return [
+        [dataclasses.replace(call(n, **change), created=100 + 0.1 * n + wait) for n in steps]
+        for wait in late
     ]
-    evidence = ranks_with(*calls)
-    assert cause_of(evidence) == "straggler"
-    join = "/v/site-packages/torch/distributed/algorithms/join.py"
-    evidence = ranks_with(*calls, stack=[[join, 1, "__exit__"]])
+
+
+def test_ranks_whose_data_are_at_an_end_in_join_make_nobody_a_straggler():
+    """Rank 0's data end first; it answers the other's calls at once, also after the end."""
+    join = ("/v/site-packages/torch/distributed/algorithms/join.py", 1, "__exit__")
+    together, answers = steps_of(0.0, 0.0, steps=range(2, 20)), steps_of(0.0, steps=range(20, 80))
+    joined = [dataclasses.replace(c, stack=(join,)) for c in answers[0]]
+    alone = steps_of(0.06, steps=range(20, 80))[0]
+    assert cause_of(ranks_with(together[0] + answers[0], together[1] + alone)) == "straggler"
+    assert cause_of(ranks_with(together[0] + joined, together[1] + alone)) == ""
+
+
+def test_who_is_slow_in_a_part_of_the_run_is_no_straggler():
+    """As with a file on a slower disk; the median of the wait is past the bound."""
+    slow, other = steps_of(0.0, 0.06, steps=range(2, 32)), steps_of(0.06, 0.0, steps=range(32, 50))
+    evidence = ranks_with(*[a + b for a, b in zip(slow, other, strict=True)])
     assert cause_of(evidence) == ""
+    assert cause_of(ranks_with(*slow)) == "straggler"

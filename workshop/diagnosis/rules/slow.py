@@ -42,14 +42,13 @@ def slow_input(evidence: Evidence) -> Cases:
     "more data, work that only it does, another process on its cores.",
 )
 def straggler(evidence: Evidence) -> Cases:
-    """All but one rank wait, and not because they have no more data (Join)."""
+    """All but one rank wait: in most steps, and in all parts of the run for the same one."""
     steps = _slow(evidence)
-    joins = any("/algorithms/join.py" in place[0] for r in evidence.ranks for place in r.stack)
-    if steps and not joins:
+    if steps:
         slowest = min(steps.of_ranks, key=lambda row: row.wait)
         waits = [row.wait for row in steps.of_ranks if row is not slowest]
         shares = [row.wait / row.seconds for row in steps.of_ranks if row is not slowest]
-        if min(shares) > SLOW_WAIT and min(waits) > 3 * slowest.wait:
+        if slowest.last > 0.5 and min(shares) > SLOW_WAIT and min(waits) > 3 * slowest.wait:
             rank = evidence.rank(slowest.rank)
             yield (
                 f"rank {slowest.rank}, mostly at {_busiest(rank)}",
