@@ -45,7 +45,7 @@ class StepTimes:
 @dataclass(frozen=True)
 class Steps:
     """of_ranks: by rank. count: steps seen. mean: seconds of a step, with what lies between epochs.
-    collectives, bytes: of a step, of one rank."""
+    collectives, bytes: of a step, of one rank; with DDP, of its gradients."""
 
     of_ranks: list[StepTimes]
     count: int
@@ -67,7 +67,9 @@ def step_times(evidence: Evidence) -> Steps | None:
     ]
     everywhere = sorted(set.intersection(*(set(of_rank) for of_rank in calls)))
     common = [seq for seq in everywhere if not any(of_rank[seq].in_join for of_rank in calls)]
-    period = _period([calls[0][seq] for seq in common])
+    # With DDP a step ends with its gradients, whatever else is called in some steps or in all.
+    marks = [seq for seq in common if calls[0][seq].in_backward] or common
+    period = _period([calls[0][seq] for seq in marks])
     if period is None:
         return None
     # Buckets of one size look alike; DDP knows how many there are in a step.
@@ -76,12 +78,12 @@ def step_times(evidence: Evidence) -> Steps | None:
     if buckets > period and buckets % period == 0:
         period = buckets
     # Whole steps of the part that repeats, by the number of each one's last collective.
-    last = _repeating(calls[0], common, period)
+    last = _repeating(calls[0], marks, period)
     ends = last[::-1][::period][::-1]
     if len(ends) < MIN_STEPS:
         return None
-    inside = common[common.index(ends[-1]) - period + 1 : common.index(ends[-1]) + 1]
-    waits = _longest_waits(calls, common, period, ends)
+    inside = marks[marks.index(ends[-1]) - period + 1 : marks.index(ends[-1]) + 1]
+    waits = _longest_waits(calls, common, ends)
     return Steps(
         [
             _times_of_rank(rank, calls, index, ends, waits)
@@ -122,15 +124,16 @@ def _repeating(calls: dict[int, Collective], common: list[int], period: int) -> 
     return common[max(begin - period + 1, 0) : end]
 
 
-def _longest_waits(calls: list[dict], common: list[int], period: int, ends: list[int]) -> list[int]:
+def _longest_waits(calls: list[dict], common: list[int], ends: list[int]) -> list[int]:
     """The numbers of that collective of each step at which the ranks wait longest in all."""
 
     def waits(numbers: list[int]) -> float:
         created = [[of_rank[seq].created for of_rank in calls] for seq in numbers]
         return statistics.median(sum(max(times) - time for time in times) for times in created)
 
-    places = [common.index(seq) for seq in ends[1:]]
-    candidates = ([common[place - back] for place in places] for back in range(period))
+    places = [common.index(seq) for seq in ends]
+    in_each = min(b - a for a, b in itertools.pairwise(places))
+    candidates = ([common[place - back] for place in places[1:]] for back in range(in_each))
     return max(candidates, key=waits)
 
 

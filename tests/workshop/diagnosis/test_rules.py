@@ -558,3 +558,26 @@ def test_who_is_slow_in_a_part_of_the_run_is_no_straggler():
     evidence = ranks_with(*[a + b for a, b in zip(slow, other, strict=True)])
     assert cause_of(evidence) == ""
     assert cause_of(ranks_with(*slow)) == "straggler"
+
+
+BACKWARD = ("/v/site-packages/torch/autograd/graph.py", 9, "_engine_run_backward")
+
+
+def test_a_step_of_ddp_ends_with_its_gradients_and_not_with_an_epoch():
+    """Ten steps in each epoch, of a buffer and a gradient; then rank 0 validates for a second."""
+    calls: list[list[Collective]] = [[], []]
+    for number, of_rank in enumerate(calls):
+        seq = 0
+        for epoch in range(6):
+            for step in range(11):
+                late = 1.0 if step == 10 and number == 0 else 0.0
+                created = 100 + 2.0 * epoch + 0.1 * step + late
+                names = ["broadcast", "all_reduce"] if step < 10 else ["barrier"]
+                for op in names:
+                    seq += 1
+                    stack = (BACKWARD,) if op == "all_reduce" else ()
+                    of_rank.append(call(seq, op, created=created, stack=stack))
+    evidence = ranks_with(*calls)
+    steps = step_times(evidence)
+    assert steps is not None and (steps.count, steps.collectives) == (60, 1)
+    assert cause_of(evidence) == ""
