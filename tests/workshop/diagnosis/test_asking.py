@@ -261,6 +261,26 @@ def test_a_sitecustomize_of_the_environment_still_runs(tmp_path):
     assert done.stdout.splitlines() == lines and not done.stderr
 
 
+SHARES = """
+import sys
+sys.path.append(sys.argv[1])
+import torch, workshop_recorder as recorder
+import torch.distributed as dist
+from torch.distributed.optim import ZeroRedundancyOptimizer
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
+assert recorder.has_ddp()
+optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, lr=0.1)
+assert not recorder.has_ddp()
+"""
+
+
+def test_an_optimizers_share_of_the_weights_is_not_compared():
+    """ZeroRedundancyOptimizer makes a plain one on each rank, of other weights on each."""
+    command = [sys.executable, "-c", SHARES, recording.RECORDER]
+    subprocess.run(command, check=True, timeout=120)
+
+
 DUMPS = """
 import pickle, sys
 sys.path.append(sys.argv[1])

@@ -437,8 +437,14 @@ def fingerprint(value, depth=3):
 
 
 def has_ddp():
-    """Whether a model of DistributedDataParallel lives."""
-    return bool(instances((sys.modules["torch"].nn.parallel.DistributedDataParallel,)))
+    """Whether a model of DistributedDataParallel lives, and no optimizer that divides its weights.
+
+    Such a one makes optimizers of its own, each for its rank's share.
+    """
+    torch = sys.modules["torch"]
+    kinds = (torch.nn.parallel.DistributedDataParallel, torch.optim.Optimizer)
+    living = instances(kinds)
+    return any(type_is(o, kinds[0]) for o in living) and not any(map(is_special, living))
 
 
 def hash_of_some(optimizer):
@@ -452,6 +458,9 @@ def hash_of_some(optimizer):
 
 def is_plain(optimizer, weights):
     """Whether each rank has all weights, and an optimizer that averages nothing by itself."""
-    special = ("ZeroRedundancy", "LocalSGD")
-    whole = all(type(p).__name__ == "Parameter" for p in weights)
-    return whole and not any(name in type(optimizer).__name__ for name in special)
+    return all(type(p).__name__ == "Parameter" for p in weights) and not is_special(optimizer)
+
+
+def is_special(item):
+    """Whether it is an optimizer whose weights may differ among the ranks."""
+    return any(name in type(item).__name__ for name in ("ZeroRedundancy", "LocalSGD"))
