@@ -14,6 +14,11 @@ from workshop.diagnosis.rules.collectives import STUCK_SECONDS, seconds_since_a_
 from workshop.diagnosis.steps import step_times
 
 LAST_LINES = 6
+NEXT_TIME = (
+    "Ask the next time while it runs, and let a hang end with an error: a timeout for "
+    "init_process_group; with Horovod HOROVOD_STALL_CHECK_TIME_SECONDS=10 and "
+    "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS=30."
+)
 
 
 @dataclass(frozen=True)
@@ -30,8 +35,15 @@ class Answer:
 
     @property
     def known(self) -> bool:
-        """Whether enough is recorded: of ranks that run, what they call."""
-        return bool(self.findings or self._calls_recorded or not self.evidence.running)
+        """Whether enough is recorded: of ranks that run, what they call; of others, their end."""
+        recorded = self._calls_recorded or not self.evidence.running
+        return bool(self.findings or (recorded and not self._killed))
+
+    @property
+    def _killed(self) -> list[Rank]:
+        """The ranks that left without a word: nobody knows what they would have done."""
+        ended = [] if self.evidence.running else self.evidence.everybody
+        return [rank for rank in ended if not rank.end]
 
     @property
     def _calls_recorded(self) -> bool:
@@ -51,10 +63,11 @@ class Answer:
 
     def _nothing_found(self) -> list[str]:
         """The three lines of a job against which nothing speaks."""
-        state = "runs" if self.evidence.running else "has ended"
-        verdict = "it shows no fault" if self.known else "what it calls is not recorded"
+        state, everybody = "runs" if self.evidence.running else "has ended", self.evidence.everybody
+        verdict = "it shows no fault" if self._calls_recorded else "what it calls is not recorded"
+        if self._killed:
+            verdict = "a rank was killed, and whether it hung or worked is not known"
         first = f"{self.evidence.name} {state}; {verdict}."
-        everybody = self.evidence.everybody
         if not everybody:
             second = "Its log has no error that is known, and its ranks are not recorded."
             return [first, second, f"Mind: {jobs.ADVICE}"]
@@ -65,19 +78,22 @@ class Answer:
                 f"{there.name} waits in {hang.collective} at {show_place(hang.collective.place)}, "
                 f"and {busy.name} works on at {show_place(busy.place)}."
             )
-            return [first, second, "Nothing is to be done, unless that takes too long: ask again."]
+            return [first, second, "Nothing to do, unless that takes too long: then ask again."]
+        if self._killed:
+            places = (f"{rank.name} at {show_place(rank.place)}" for rank in self._killed)
+            return [first, f"Killed: {', '.join(places)}. No error is known.", f"Do: {NEXT_TIME}"]
         if self._calls_recorded:
             second = (
-                f"Its {len(everybody)} ranks called the same collectives, none waits for a lost "
-                "one, and no error is known."
+                f"Its {len(everybody)} ranks called the same collectives, no rank waits for "
+                "another, and no error is known."
             )
-            return [first, second, "Nothing is to be done."]
+            return [first, second, "Nothing to do."]
         second = f"No collective of its {len(everybody)} ranks is recorded, and no error is known."
         third = (
-            "Nothing is to be done."
-            if self.known
-            else "So a hang would not show here (torch's collectives are recorded, TensorFlow's "
-            "and Horovod's are not). Ask again: ranks that stay at the lines below wait there."
+            "So a hang would not show here (torch's collectives are recorded, TensorFlow's and "
+            "Horovod's are not). Ask again: ranks that stay at the lines below wait there."
+            if self.evidence.running
+            else "Its ranks came to their end. That it was slow, or is wrong, would not show here."
         )
         return [first, second, third]
 

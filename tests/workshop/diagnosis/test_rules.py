@@ -354,7 +354,7 @@ def test_where_no_call_is_recorded_a_hang_would_not_show():
     evidence.running = True
     answer = Answer(evidence, find(evidence))
     assert not answer.known and "a hang would not show" in str(answer)
-    assert Answer(ranks_with([call(1)], [call(1)]), []).known
+    assert Answer(ranks_with([call(1)], [call(1)], end={"how": "exit"}), []).known
 
 
 RECV = ("/v/site-packages/torch/distributed/distributed_c10d.py", 9, "recv")
@@ -388,6 +388,24 @@ def test_ranks_that_stay_in_a_call_that_nobody_records(stacks, cause, reason):
     assert cause_of(evidence) == cause
     assert not cause or reason in str(Answer(evidence, find(evidence)))
     assert cause_of(stays(*[[*stack, script] for stack in stacks], since=195.0)) == ""
+
+
+def test_ranks_that_were_killed_while_they_waited_are_never_healthy():
+    """Long in Horovod's calls: that is the cause. For a moment, or nowhere: nobody knows."""
+    script = ("/a/train.py", 7, "train")
+    for stack, since, cause in (
+        ([HOROVOD, script], 180.0, "rank somewhere else"),
+        ([HOROVOD, script], 199.0, ""),
+        ([script], 180.0, ""),
+    ):
+        evidence = stays(stack, [script], since=since)
+        evidence.running = evidence.ranks[0].alive = evidence.ranks[1].alive = False
+        answer = Answer(evidence, find(evidence))
+        assert answer.cause == cause and answer.known == bool(cause)
+        assert cause or "a rank was killed, and whether it hung" in str(answer).splitlines()[0]
+        assert "Nothing" not in str(answer) and "no fault" not in str(answer)
+    ended = Answer(ranks_with([], [], end={"how": "exit"}), [])
+    assert ended.known and "no fault" not in str(ended) and "would not show" in str(ended)
 
 
 def test_horovods_calls_in_both_branches_of_an_if_about_the_rank(tmp_path):

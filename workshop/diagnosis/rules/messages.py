@@ -27,10 +27,11 @@ PAIRS = (
 
 @rule()
 def unrecorded_wait(evidence: Evidence) -> Cases:
-    """All ranks that run stay in sends, receives or Horovod's calls, or wait there for another."""
+    """All ranks stay in sends, receives or Horovod's calls, or wait there for another; or did so
+    until they were killed."""
     waits = {rank.number: call for rank in evidence.ranks if (call := waited_in(rank))}
     there = [rank for rank in evidence.ranks if rank.number in waits]
-    if not there or not evidence.running:
+    if not there:
         return
     seconds = min(rank.note["time"] - rank.note["since"] for rank in there)
     if seconds < PATIENCE_SECONDS:
@@ -73,9 +74,9 @@ def unrecorded_wait(evidence: Evidence) -> Cases:
 
 
 def waited_in(rank: Rank) -> str:
-    """The call in which a rank that runs waits for others, such as recv; "" if it isn't recorded
-    that it does, or if it waits in a collective that is recorded."""
-    if not rank.alive or rank.end or rank.pending or "since" not in rank.note:
+    """The call in which a rank waits for others, or did when it was killed, such as recv; "" if it
+    isn't recorded that it does, or if it waits in a collective that is recorded."""
+    if rank.end or rank.pending or "since" not in rank.note:
         return ""
     inner: list[Place] = []
     for place in rank.stack:
