@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from workshop.diagnosis import jobs
-from workshop.diagnosis.collectives import waiting
 from workshop.diagnosis.evidence import Evidence, Rank, show_place
 from workshop.diagnosis.reading import newest_record, read_record, record_of_process
 from workshop.diagnosis.rules import Finding, find
-from workshop.diagnosis.rules.collectives import STUCK_SECONDS, seconds_since_a_call
+from workshop.diagnosis.rules.collectives import hang_of
 from workshop.diagnosis.steps import step_times
 
 LAST_LINES = 6
@@ -71,8 +70,8 @@ class Answer:
         if not everybody:
             second = "Its log has no error that is known, and its ranks are not recorded."
             return [first, second, f"Mind: {jobs.ADVICE}"]
-        hang = waiting(self.evidence)
-        if hang and self.evidence.running and seconds_since_a_call(self.evidence) > STUCK_SECONDS:
+        hang = hang_of(self.evidence)
+        if hang and self.evidence.running:
             there, busy = hang.ranks[0], hang.missing[0]
             second = (
                 f"{there.name} waits in {hang.collective} at {show_place(hang.collective.place)}, "

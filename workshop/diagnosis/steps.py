@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -26,7 +27,8 @@ class StepTimes:
 
     seconds: the whole step. wait: for the last rank. communication: exposed, without the wait.
     data: share of the step in which it waited for data, 0 to 1. last: share of the steps in which
-    it came last, in that third of the run in which it did least often.
+    it came last, in that third of the run in which it did least often. ended: Unix times of the
+    steps' ends.
     """
 
     rank: int
@@ -35,6 +37,7 @@ class StepTimes:
     communication: float
     data: float
     last: float
+    ended: list[float]
 
     @property
     def compute(self) -> float:
@@ -141,22 +144,26 @@ def _times_of_rank(
     rank: Rank, calls: list[dict], index: int, ends: list[int], waits: list[int]
 ) -> StepTimes:
     own_calls = calls[index]
-    seconds = statistics.median(
-        own_calls[b].created - own_calls[a].created for a, b in itertools.pairwise(ends)
-    )
+    ended = [own_calls[seq].created for seq in ends]
+    seconds = step_seconds(ended)
     latest = {seq: max(of_rank[seq].created for of_rank in calls) for seq in waits}
     wait = statistics.median(latest[seq] - own_calls[seq].created for seq in waits)
     late = [latest[seq] == own_calls[seq].created for seq in waits]
     third = len(late) // 3
     thirds = (late[:third], late[third:-third], late[-third:])
     last = min(statistics.mean(part) for part in thirds)
-    seen = rank.samples(own_calls[ends[0]].created, own_calls[ends[-1]].created)
+    seen = rank.samples(ended[0], ended[-1])
     total = sum(seen.values()) or 1
     share: defaultdict[str, float] = defaultdict(float)
     for place, count in seen.items():
         share[place[0]] += count / total
     exposed = min(_exposed(rank, share["communication"] * seconds, wait), max(seconds - wait, 0.0))
-    return StepTimes(rank.number, seconds, wait, exposed, share["data"], last)
+    return StepTimes(rank.number, seconds, wait, exposed, share["data"], last, ended)
+
+
+def step_seconds(ended: Sequence[float]) -> float:
+    """The median of the steps that ended at these times."""
+    return statistics.median(b - a for a, b in itertools.pairwise(ended))
 
 
 def _exposed(rank: Rank, inside: float, wait: float) -> float:

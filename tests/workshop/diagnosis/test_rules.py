@@ -249,6 +249,19 @@ def test_groups_that_are_called_in_another_order():
     assert "group 2" in str(Answer(evidence, find(evidence)))
 
 
+def test_a_rank_that_meets_nobody_in_the_first_call_of_a_group(tmp_path):
+    """Not an order of calls: the ranks that are to be there have a group of another kind."""
+    (script := tmp_path / "train.py").write_text("group = dist.new_group([0, 1])\nreduce(group)\n")
+    calls = [call(n) for n in range(1, 6)]
+    first = call(1, group="1", done=False, stack=((str(script), 2, "f"),))
+    evidence = ranks_with([*calls, first], [*calls, call(6, done=False)])
+    finding = find(evidence)[0]
+    assert (
+        finding.cause == "group not made by all" and "new_group (at train.py:1)" in finding.reason
+    )
+    assert finding.where.startswith("rank 0 waits in all_reduce no. 1")
+
+
 def test_a_line_that_only_one_rank_ever_calls():
     calls = [call(n) for n in range(1, 6)]
     alone = [*calls[:3], call(4, **at(29)), call(5, **at(29))]
@@ -456,6 +469,39 @@ def test_a_rank_that_works_on_is_no_fault(tmp_path):
     assert "rank 1 works on at train.py:2" in str(answer)
 
 
+SKIPS = """
+for batch in data:
+    try:
+        step()
+    except RuntimeError:
+        zero_grad()
+while not ready():
+    sleep(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("handler", "cause"), [("zero_grad()", "a rank skipped"), ("raise", "rank")]
+)
+def test_a_rank_that_swallowed_an_error_and_polls(tmp_path, handler, cause):
+    """It moves between two lines and is not busy; that the others wait makes no straggler."""
+    (script := tmp_path / "train.py").write_text(SKIPS.replace("zero_grad()", handler))
+    place = {"place": (str(script), 4, "f"), "stack": ((str(script), 4, "f"),)}
+    steps = [
+        [dataclasses.replace(call(n, **place), created=100 + 0.1 * n + late) for n in range(2, 40)]
+        for late in (0.06, 0.0)
+    ]
+    steps[0].append(dataclasses.replace(call(40, **place), created=105.0, done=False))
+    evidence = ranks_with(*steps, time=130.0, since=129.0)
+    evidence.running = evidence.ranks[0].alive = evidence.ranks[1].alive = True
+    note = {"stack": [(str(script), 7, "f")], "places": [["compute", str(script), 8, "f"]]}
+    evidence.ranks[1].note |= note | {"samples": [[120 + 0.1 * n, 0] for n in range(99)]}
+    (finding,) = find(evidence)
+    assert finding.cause == "rank somewhere else"
+    skipped = "38 times and the others 39 times: an error in the `try` at train.py:3"
+    assert (skipped in finding.reason) == (handler != "raise")
+
+
 def test_an_answer_from_elsewhere_that_does_not_come():
     stack = [
         ("/p/lib/python3.11/socket.py", 1, "readinto"),
@@ -599,3 +645,22 @@ def test_a_step_of_ddp_ends_with_its_gradients_and_not_with_an_epoch():
     steps = step_times(evidence)
     assert steps is not None and (steps.count, steps.collectives) == (60, 1)
     assert cause_of(evidence) == ""
+
+
+@pytest.mark.parametrize(("growth", "cause"), [(0.02, "steps get slower and slower"), (0.0, "")])
+def test_steps_that_get_slower_and_slower_name_the_line_that_grew(growth, cause):
+    """From 0.1 s to 0.7 s, all in line 9; and 0.1 s in line 7."""
+    calls, samples, now = [], [], 100.0
+    for step in range(30):
+        samples += [[now, 0]] + [
+            [now + 0.1 * part, 1] for part in range(1, int(10 * growth * step))
+        ]
+        now += 0.1 + growth * step
+        calls.append(call(step + 1, created=now, stack=(BACKWARD,)))
+        calls[-1] = dataclasses.replace(calls[-1], seq=2 * step + 1)
+        gather = {"sizes": str(64 * step), "created": now + 0.01, "place": ("/a/train.py", 9, "f")}
+        calls.append(call(2 * step + 2, "all_gather", **gather))
+    places = [["compute", "/a/train.py", line, "f"] for line in (7, 9)]
+    evidence = ranks_with(calls, calls, places=places, samples=samples)
+    assert cause_of(evidence) == cause
+    assert not cause or "train.py:9" in find(evidence)[0].where

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import itertools
+import linecache
 from collections.abc import Sequence
 
 from workshop.diagnosis.collectives import Mismatch, Waiting, first_mismatch, steps_by_rank, waiting
-from workshop.diagnosis.evidence import Evidence, Place, Rank, is_script, show_place
+from workshop.diagnosis.evidence import (
+    Collective,
+    Evidence,
+    Place,
+    Rank,
+    is_script,
+    show_place,
+)
 from workshop.diagnosis.rules.rule import Cases, Finding, rule
 from workshop.diagnosis.source import (
     branch_apart,
     branch_on_rank,
     break_out_of,
     in_for_loop,
+    lines_with,
     loops_around,
+    try_that_goes_on,
 )
 
 MEET_SECONDS = 15.0  # that ranks may take to start, and to meet
@@ -36,6 +46,14 @@ ORDER = "Sort what you loop over, by name for example, so that all ranks call in
 ELSEWHERE = (
     "Read the code at both lines: what does each wait for? Give init_process_group a timeout, and "
     "the job a max_run."
+)
+SKIPPED = (
+    "Look for an error that it swallowed. Let all ranks skip a step or none: after the `try`, "
+    "all_reduce whether any rank failed; or let the error end the job."
+)
+NEW_GROUP = (
+    "Let every rank call new_group for every group, also one that it will not be in, in one order: "
+    "at the start, not where a group is first used."
 )
 TIMEOUT = (
     "Give that call a timeout and handle its error, or make it in a thread: all ranks wait for it."
@@ -144,8 +162,8 @@ def _pair(mismatch: Mismatch) -> str:
 @rule()
 def somebody_missing(evidence: Evidence) -> Cases:
     """Ranks wait in a collective that another has not called."""
-    hang = waiting(evidence)
-    if hang is None or (evidence.running and seconds_since_a_call(evidence) < STUCK_SECONDS):
+    hang = hang_of(evidence)
+    if hang is None:
         return
     who = ", ".join(str(rank.number) for rank in hang.ranks)
     place = show_place(hang.collective.place)
@@ -166,11 +184,14 @@ def somebody_missing(evidence: Evidence) -> Cases:
                 "group not made by all",
                 where,
                 reason + ", and makes a group or waits for one",
-                "Every rank must call new_group, also one that will not be in it, in one order.",
+                NEW_GROUP,
             )
         elif _never_calls(rank, hang):
             yield Finding("different collectives", where, f"{reason}, and never calls it", BRANCH)
         elif other := next((c for c in rank.pending if c.group != hang.collective.group), None):
+            if other.seq == 1 < hang.collective.seq:
+                yield _not_met(rank, other)
+                return
             yield Finding(
                 "order of collectives",
                 f"{where}, of group {hang.collective.group}",
@@ -197,17 +218,47 @@ def somebody_missing(evidence: Evidence) -> Cases:
             if call := waits_for_network(rank):
                 yield Finding("waits for the network", where, f"{reason}, in {call}", TIMEOUT)
             elif not is_busy(rank):
-                yield Finding("rank somewhere else", where, reason, ELSEWHERE)
+                yield _elsewhere(rank, hang, where, reason)
         return
+
+
+def hang_of(evidence: Evidence) -> Waiting | None:
+    """Who waits for whom, unless they may only have begun to."""
+    young = evidence.running and seconds_since_a_call(evidence) < STUCK_SECONDS
+    return None if young else waiting(evidence)
+
+
+def _elsewhere(rank: Rank, hang: Waiting, where: str, reason: str) -> Finding:
+    """Of a rank that does something else: perhaps it went on after an error of its own."""
+    place, remedy = hang.collective.place, ELSEWHERE
+    own, others = (sum(c.place == place for c in r.collectives) for r in (rank, hang.ranks[0]))
+    if own and (guard := try_that_goes_on(hang.collective.stack)):
+        reason += (
+            f". It made that call {own} times and the others {others} times: an error in the `try` "
+            f"at {show_place(guard)}, after which it goes on, may have left one out"
+        )
+        remedy = SKIPPED
+    return Finding("rank somewhere else", where, reason, remedy)
 
 
 def is_busy(rank: Rank) -> bool:
     """Whether a rank that runs works on: it has moved since a moment ago, or is in a `for`."""
-    if not rank.alive or rank.silent or "since" not in rank.note:
+    if not rank.alive or rank.silent or "since" not in rank.note or _polls(rank):
         return False
     moves = rank.note["time"] - rank.note["since"] < MOVED_SECONDS
     in_library = bool(rank.stack) and not is_script(rank.stack[0])
     return moves or (not in_library and in_for_loop(rank.place))
+
+
+def _polls(rank: Rank) -> bool:
+    """Whether it mostly sleeps, and not in a `for`: it waits for something that does not come."""
+    seen = rank.samples(rank.note["time"] - PATIENCE_SECONDS)
+    asleep = [
+        count
+        for (_, file, line, name), count in seen.items()
+        if "sleep(" in linecache.getline(file, line) and not in_for_loop((file, line, name))
+    ]
+    return sum(asleep) > seen.total() / 2
 
 
 def waits_for_network(rank: Rank) -> str:
@@ -215,6 +266,18 @@ def waits_for_network(rank: Rank) -> str:
     inner = list(itertools.takewhile(lambda place: not is_script(place), rank.stack))
     waits = inner and inner[0][0].endswith(("/socket.py", "/ssl.py", "/connection.py"))
     return inner[-1][2] if waits and not is_busy(rank) else ""
+
+
+def _not_met(rank: Rank, call: Collective) -> Finding:
+    """Of a rank that meets nobody in its first call of a group."""
+    places = [place for of_rank in rank.collectives for place in of_rank.stack]
+    made = lines_with(places, r"\bnew_(sub)?group\w*\(")
+    where = f"rank {rank.number} waits in {call} at {show_place(call.place)}"
+    reason = (
+        f"it is its first call of group {call.group}, and the others have not come: not all ranks "
+        f"called new_group{f' (at {made})' if made else ''} for the same groups in one order"
+    )
+    return Finding("group not made by all", where, reason, NEW_GROUP)
 
 
 def _never_calls(rank: Rank, hang: Waiting) -> bool:
@@ -273,7 +336,7 @@ def never_met(evidence: Evidence) -> Cases:
         )
 
 
-@rule("group not made by all", "Every rank must call new_group, also one that will not be in it.")
+@rule("group not made by all", NEW_GROUP)
 def group_not_made(evidence: Evidence) -> Cases:
     """A rank waits in new_group, and another is elsewhere."""
     makers = [rank for rank in evidence.ranks if _is_making_a_group(rank)]
