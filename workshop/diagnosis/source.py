@@ -13,7 +13,8 @@ from workshop.diagnosis.evidence import Place, is_script
 
 # How scripts ask which rank they are
 RANK = (
-    r"(?i)(^|[^a-z])(local_?|global_?|world_?)?rank([^a-z]|$)|is_(main|master|chief)|main_process"
+    r"(?i)(^|[^a-z])(local_?|global_?|world_?)?rank([^a-z]|$)"
+    r"|is_(main|master|chief|(global|local|world)_zero)|main_process"
 )
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 

@@ -587,6 +587,29 @@ def test_a_break_of_one_rank_is_told_from_fewer_batches(tmp_path):
     assert cause_of(left_a_loop(tmp_path, body.format(""), 3, 4)) == "uneven batches"
 
 
+def test_a_rank_that_calls_something_inside_the_loop_has_not_left_it(tmp_path):
+    """Rank 0's call, in a callback's loop, is one that the others never make."""
+    path = tmp_path / "train.py"
+    for test, reason in (("is_global_zero", "see the `if` at train.py:4"), ("lucky", "the `if`")):
+        lines = ("while steps:", "    step()", "    for callback in callbacks:")
+        path.write_text("\n".join([*lines, f"        if {test}:", "            share()"]))
+        places = [(str(path), line, "<module>") for line in (2, 5)]
+        steps = [call(n, place=places[0], stack=(BACKWARD, places[0])) for n in range(1, 7)]
+        other = call(6, "broadcast", place=places[1], stack=(places[1],), done=False)
+        finding = find(ranks_with([*steps[:5], other], steps))[0]
+        assert finding.cause == "different collectives" and reason in finding.reason
+
+
+def test_a_rank_whose_queue_nobody_fills():
+    stack = [("/p/lib/python3.11/queue.py", 1, "get"), ("/a/train.py", 9, "batches")]
+    evidence = late(stack, since=180.0)
+    evidence.ranks[1].note["other_threads"] = []
+    assert cause_of(evidence) == "waits for a thread"
+    assert "in get, for another thread: but none works there" in find(evidence)[0].reason
+    evidence.ranks[1].note["other_threads"] = [["loader", "/a/train.py", 30, "decode"]]
+    assert "thread: loader is at train.py:30 in decode" in find(evidence)[0].reason
+
+
 def test_an_optimizer_of_weights_that_the_model_has_no_more():
     for hashes, cause in (
         ({str(2**n): 7 for n in range(6)}, "weights do not change"),

@@ -34,7 +34,7 @@ MOVED_SECONDS = 2.0  # a rank that was at another line since then works
 
 UNEVEN = (
     "Give all ranks equally many batches (DistributedSampler; drop_last=True), let all skip a "
-    "batch or none, or train inside `with model.join():`."
+    "batch or none; if DDP alone exchanges, `with model.join():` helps, too."
 )
 BRANCH = "Call the same collectives on all ranks, outside of `if rank == 0`."
 LEAVE_TOGETHER = (
@@ -46,6 +46,10 @@ ORDER = "Sort what you loop over, by name for example, so that all ranks call in
 ELSEWHERE = (
     "Read the code at both lines: what does each wait for? Give init_process_group a timeout, and "
     "the job a max_run."
+)
+THREAD = (
+    "See why the thread that should answer has ended, or waits, too: an error in it may have been "
+    "swallowed. Let it hand its errors over, and wait with a timeout."
 )
 SKIPPED = (
     "Look for an error that it swallowed. Let all ranks skip a step or none: after the `try`, "
@@ -75,7 +79,7 @@ def uneven(evidence: Evidence) -> Cases:
         rank = min(counts, key=counts.__getitem__)
         reason = f"rank {rank} has left the loop, which it may by the `if` at {show_place(place)}"
         yield Finding("rank ended early", _pair(mismatch), reason, LEAVE_TOGETHER)
-    elif counts and not _in_one_loop(mismatch):
+    elif counts and not _in_one_loop(mismatch, counts):
         fewest, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
         yield (
             _pair(mismatch),
@@ -84,10 +88,11 @@ def uneven(evidence: Evidence) -> Cases:
         )
 
 
-def _in_one_loop(mismatch: Mismatch) -> bool:
-    """Whether both calls are in the same loops: then a branch in the loop depends on the rank."""
-    loops = [loops_around(call.stack) for _, call in (mismatch.first, mismatch.second)]
-    return bool(loops[0]) and loops[0] == loops[1] and mismatch.kind == "operation"
+def _in_one_loop(mismatch: Mismatch, counts: dict[int, int]) -> bool:
+    """Whether the rank that is behind is still in the other's loops: a branch in them differs."""
+    sides = sorted((mismatch.first, mismatch.second), key=lambda side: counts[side[0].number])
+    behind, ahead = (loops_around(call.stack) or set() for _, call in sides)
+    return bool(ahead) and ahead <= behind and mismatch.kind == "operation"
 
 
 @rule()
@@ -217,6 +222,9 @@ def somebody_missing(evidence: Evidence) -> Cases:
         elif not evidence.running or seconds_since_a_call(evidence) > PATIENCE_SECONDS:
             if call := waits_for_network(rank):
                 yield Finding("waits for the network", where, f"{reason}, in {call}", TIMEOUT)
+            elif call := _waits_in(rank, "/queue.py", "/threading.py"):
+                reason += f" in {call}, for another thread{_other_threads(rank)}"
+                yield Finding("waits for a thread", where, reason, THREAD)
             elif not is_busy(rank):
                 yield _elsewhere(rank, hang, where, reason)
         return
@@ -263,8 +271,23 @@ def _polls(rank: Rank) -> bool:
 
 def waits_for_network(rank: Rank) -> str:
     """The call in which a rank waits for an answer from elsewhere, such as urlopen; or ""."""
+    return _waits_in(rank, "/socket.py", "/ssl.py", "/connection.py")
+
+
+def _other_threads(rank: Rank) -> str:
+    """Of a rank's other threads of Python, what is known."""
+    if "other_threads" not in rank.note:
+        return ""
+    threads = [
+        f"{name} is at {show_place((*place,))}" for name, *place in rank.note["other_threads"]
+    ]
+    return f": {'; '.join(threads) or 'but none works there any more'}"
+
+
+def _waits_in(rank: Rank, *files: str) -> str:
+    """What the script called, if a rank stays in it, and in one of Python's own files; or ""."""
     inner = list(itertools.takewhile(lambda place: not is_script(place), rank.stack))
-    waits = inner and inner[0][0].endswith(("/socket.py", "/ssl.py", "/connection.py"))
+    waits = inner and inner[0][0].endswith(files)
     return inner[-1][2] if waits and not is_busy(rank) else ""
 
 

@@ -131,6 +131,18 @@ class Recorder:
             frame = frame.f_back
         return frames
 
+    def other_threads(self):
+        """Of the script's other threads: (name, file, line, function)."""
+        found = []
+        for thread in threading.enumerate():
+            frame = frame_of(thread.ident) if thread.ident != self.main else None
+            while frame is not None and is_library(frame.f_code.co_filename):
+                frame = frame.f_back
+            if frame is not None and frame.f_code.co_filename != __file__:
+                code = frame.f_code
+                found.append((thread.name, code.co_filename, frame.f_lineno, code.co_name))
+        return found
+
     def position(self):
         """(rank, world_size), as when it last was with the others, if it ever was."""
         if joined():
@@ -198,6 +210,7 @@ class Recorder:
             "began": self.began,
             "time": time.time(),
             "stack": self.frames(),
+            "other_threads": self.other_threads(),
             "since": self.since,
             "places": list(self.places),
             "samples": list(self.samples),
