@@ -336,6 +336,11 @@ def test_what_the_recorder_compares(monkeypatch):
     sets += [Subset(TensorDataset(x), range(5, 10)), TensorDataset(x)]
     prints = [recorder.fingerprint(data) for data in sets]
     assert len(set(prints)) == 5 and recorder.fingerprint(TensorDataset(x.clone())) == prints[-1]
+    samplers = [["rank", 0], ["rank", 1], ["rank", 1]]
+    loaders = [torch.utils.data.DataLoader(x, batch_sampler=sampler) for sampler in samplers]
+    notes = [recorder.describe_loader(loader, torch.utils.data) for loader in loaders]
+    assert len({note["data"] for note in notes}) == 2
+    assert [note["batch_sampler"] for note in notes] == ["list"] * 3
     linear = torch.nn.Linear(4, 2)
     before = recorder.hash_of_some(torch.optim.SGD(linear.parameters(), 0.1))
     with torch.no_grad():

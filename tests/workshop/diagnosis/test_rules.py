@@ -561,9 +561,11 @@ def test_equal_loaders_over_different_data():
         evidence = ranks_with([call(1)], [call(1)])
         for rank, row in zip(evidence.ranks, rows, strict=True):
             row |= {"distributed": False, "shuffle": None, "epoch": None}
+            row["batch_sampler"] = "BucketSampler"
             rank.note["objects"] = {"loaders": [row], "models": [{"batch_norms": 0, "buckets": ""}]}
         return evidence
 
+    assert "a BucketSampler over" in find(loaders(7, 7))[0].where
     assert cause_of(loaders(7, 7)) == "same data on all ranks"
     assert cause_of(loaders(7, 8)) == ""
 
@@ -608,6 +610,31 @@ def test_a_rank_whose_queue_nobody_fills():
     assert "in get, for another thread: but none works there" in find(evidence)[0].reason
     evidence.ranks[1].note["other_threads"] = [["loader", "/a/train.py", 30, "decode"]]
     assert "thread: loader is at train.py:30 in decode" in find(evidence)[0].reason
+
+
+@pytest.mark.parametrize(("name", "reason"), [("save", "rank 0 still wrote it, at"), ("f", "half")])
+def test_a_file_that_is_read_while_a_rank_writes_it(name, reason):
+    evidence = ranks_with([call(1)], [call(1)])
+    evidence.ranks[0].note["stack"] = [("/a/train.py", 3, "put"), ("/a/train.py", 9, name)]
+    message = "RuntimeError: PytorchStreamReader failed reading file data/15: file read failed."
+    evidence.ranks[1].note["end"] = {"how": "exception", "message": message}
+    finding = find(evidence)[0]
+    assert reason in finding.reason and "barrier" in finding.remedy
+
+
+def test_a_batch_of_one_is_no_fault_of_the_line_that_raised():
+    message = "ValueError: Expected more than 1 value per channel when training, got input size"
+    evidence = ranks_with([], [], end={"how": "exception", "message": message})
+    assert cause_of(evidence) == "batch of one" and "drop_last" in find(evidence)[0].remedy
+
+
+def test_a_call_around_ddps_wrapper_is_shown(tmp_path):
+    (script := tmp_path / "train.py").write_text("save(m.module.state_dict())\nm.module.act(x)\n")
+    calls = [call(1, **at(1, script))]
+    evidence = ranks_with(calls, calls, ddp=True)
+    for rank in evidence.ranks:
+        rank.note["hashes"] = [{"1": rank.number, "2": rank.number}]
+    assert "(train.py:2)" in find(evidence)[0].reason
 
 
 def test_an_optimizer_of_weights_that_the_model_has_no_more():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 import tomllib
 from collections import Counter
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workshop.diagnosis import horovod
-from workshop.diagnosis.evidence import EFFECTS, Evidence, Rank, show_place
+from workshop.diagnosis.evidence import EFFECTS, Evidence, Rank, is_script, show_place
 from workshop.diagnosis.rules.collectives import BRANCH, ORDER, SIZES, UNEVEN, branch_of
 from workshop.diagnosis.rules.rule import Cases, Finding, rule
 from workshop.diagnosis.source import loops_around
@@ -69,11 +70,22 @@ def known_error(evidence: Evidence) -> Cases:
     for error in ERRORS:
         for rank, text in texts if failed or error.survivable else ():
             if match := error.search(text):
+                writing = error.cause == "file overwritten" and _writing(evidence)
                 where = text.strip()[max(match.start() - 60, 0) :][:160].splitlines()[0]
                 if rank is not None:
                     where = f"rank {rank.number}, {show_place(rank.place)}: {where}"
-                yield Finding(error.cause, where, error.means, error.remedy)
+                yield Finding(error.cause, where, writing or error.means, error.remedy)
                 return
+
+
+def _writing(evidence: Evidence) -> str:
+    """A sentence about a rank that was ended while it saved something, as names say; or ""."""
+    for rank in evidence.ranks:
+        at = [linecache.getline(*place[:2]) + place[2] for place in filter(is_script, rank.stack)]
+        if not (rank.end or rank.pending) and re.search("(?i)save|write|dump", " ".join(at)):
+            place = show_place(rank.place)
+            return f"{rank.name} still wrote it, at {place}, and no barrier made the others wait"
+    return ""
 
 
 @rule()

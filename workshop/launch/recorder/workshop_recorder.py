@@ -417,7 +417,8 @@ def describe_optimizer(optimizer, ended):
 
 def describe_loader(loader, data):
     """Its batches, and how it deals examples out to ranks."""
-    sampler = loader.sampler
+    sampler, by = loader.sampler, loader.batch_sampler
+    own = None if by is None or type(by) is data.BatchSampler else by
     batches = len(loader) if hasattr(loader.dataset, "__len__") else None
     return {
         "batch_size": loader.batch_size,
@@ -427,7 +428,8 @@ def describe_loader(loader, data):
         "epoch": getattr(sampler, "epoch", None),
         "shuffle": getattr(sampler, "shuffle", None),
         "distributed": type_is(sampler, data.DistributedSampler),
-        "data": zlib.crc32(fingerprint(loader.dataset).encode()),
+        "batch_sampler": own and type(own).__name__,
+        "data": zlib.crc32((fingerprint(loader.dataset) + fingerprint(own)).encode()),
     }
 
 
