@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from workshop.diagnosis.evidence import Evidence, Rank, show_place
 from workshop.diagnosis.reading import newest_record, read_record, record_of_process
 from workshop.diagnosis.rules import Finding, find
 from workshop.diagnosis.rules.collectives import hang_of
+from workshop.diagnosis.rules.messages import waited_in
 from workshop.diagnosis.steps import step_times
 
 LAST_LINES = 6
@@ -111,11 +113,11 @@ class Answer:
         rows += [f"  not read: {problem}" for problem in self.evidence.problems]
         if not self.evidence.everybody:
             rows += [f"  not recorded: {jobs.ADVICE}"]
-        last_lines = [
-            line.text
-            for line in self.evidence.lines
-            if line.text.strip() and "torch/distributed/run.py" not in line.text
-        ][-LAST_LINES:]
+        # Behind a rank's error, or Ctrl-C, follows what torchrun has to say of it.
+        own, *_ = re.split(
+            r"(?m)^Traceback.*\n +File .*torchrun|^.*distributed/run.py", self.evidence.text
+        )
+        last_lines = [text for text in own.splitlines() if text.strip()][-LAST_LINES:]
         return rows + [f"  log: {text[:150]}" for text in last_lines]
 
     __repr__ = __str__
@@ -127,12 +129,12 @@ def _sentence(text: str) -> str:
 
 def _state(rank: Rank) -> str:
     """Whether it lives, how it ended, what it called last, where it is."""
-    state = "runs, cannot answer now" if rank.silent else "runs" if rank.alive else "ended"
+    state = "runs" if rank.alive else "ended" if rank.end else "was killed"
+    state += ", in a call that lets Python do nothing else" if rank.silent else ""
     how = (rank.end.get("message") or rank.end.get("how", "")).splitlines()[:1]
     last = rank.collectives[-1] if rank.collectives else None
-    called = (
-        f"last call {last}{', in which it waits' if rank.pending else ''}" if last else "no call"
-    )
+    waits = f"waits in {call}" if (call := waited_in(rank)) else "no call is recorded"
+    called = f"last call {last}{', in which it waits' if rank.pending else ''}" if last else waits
     words = [", ".join([state, *(text[:120] for text in how)]), called]
     return f"{rank.name}: {'; '.join(words)}; now at {show_place(rank.place)}"
 

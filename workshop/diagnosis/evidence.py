@@ -192,6 +192,12 @@ def is_script(place: Place) -> bool:
     return bool(place[0]) and not any(part in place[0] for part in LIBRARIES)
 
 
+def name_ranks(ranks: Sequence[Rank]) -> str:
+    """Such as "ranks 0, 1 and 3"."""
+    *first, last = [str(rank.number) for rank in ranks]
+    return f"ranks {', '.join(first)} and {last}" if first else f"rank {last}"
+
+
 def show_place(place: Place) -> str:
     """Such as `train.py:41 in train`."""
     return f"{Path(place[0]).name}:{place[1]} in {place[2]}" if place[0] else "an unknown line"

@@ -13,6 +13,7 @@ from workshop.diagnosis.evidence import (
     Place,
     Rank,
     is_script,
+    name_ranks,
     show_place,
 )
 from workshop.diagnosis.rules.rule import Cases, Finding, rule
@@ -44,8 +45,8 @@ LEAVE_TOGETHER = (
 AGREE = "Decide on one rank and broadcast, or all_reduce the value that the `if` looks at."
 ORDER = "Sort what you loop over, by name for example, so that all ranks call in one order."
 ELSEWHERE = (
-    "Read the code at both lines: what does each wait for? Give init_process_group a timeout, and "
-    "the job a max_run."
+    "Read the code at both lines: what does each rank wait for? With a timeout for "
+    "init_process_group the next hang ends with an error."
 )
 THREAD = (
     "See why the thread that should answer has ended, or waits, too: an error in it may have been "
@@ -63,8 +64,8 @@ TIMEOUT = (
     "Give that call a timeout and handle its error, or make it in a thread: all ranks wait for it."
 )
 SIZES = (
-    "Bring equally many numbers of one type: pad them, or exchange the sizes first "
-    "(all_gather_object); convert to one dtype."
+    "Pass equally many numbers of one type on all ranks: pad the tensors, or exchange their sizes "
+    "first (all_gather_object); convert them to one dtype."
 )
 
 
@@ -78,7 +79,7 @@ def uneven(evidence: Evidence) -> Cases:
     if counts and (place := _break(mismatch)):
         rank = min(counts, key=counts.__getitem__)
         reason = f"rank {rank} has left the loop, which it may by the `if` at {show_place(place)}"
-        yield Finding("rank ended early", _pair(mismatch), reason, LEAVE_TOGETHER)
+        yield Finding("one rank ended early", _pair(mismatch), reason, LEAVE_TOGETHER)
     elif counts and not _in_one_loop(mismatch, counts):
         fewest, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
         yield (
@@ -102,24 +103,32 @@ def mismatched(evidence: Evidence) -> Cases:
     if mismatch is None:
         return
     if branch := _branch(mismatch):
-        yield Finding("different collectives", _pair(mismatch), branch, BRANCH)
+        yield Finding("one rank makes another call", _pair(mismatch), branch, BRANCH)
         return
     if apart := _apart(mismatch):
-        yield Finding("different collectives", _pair(mismatch), apart, AGREE)
+        yield Finding("one rank makes another call", _pair(mismatch), apart, AGREE)
         return
     cause, reason, remedy = {
         "operation": (
-            "different collectives",
+            "one rank makes another call",
             "the ranks call different collectives: a branch depends on the rank",
             BRANCH,
         ),
         "order": (
-            "order of collectives",
+            "the ranks call in different orders",
             "the ranks call the same collectives in another order, as from a set or by arrival",
             ORDER,
         ),
-        "size": ("size or type differs", "the ranks bring tensors of other sizes", SIZES),
-        "type": ("size or type differs", "the ranks bring numbers of other types", SIZES),
+        "size": (
+            "the tensors differ in size or type",
+            "the ranks pass tensors of different sizes",
+            SIZES,
+        ),
+        "type": (
+            "the tensors differ in size or type",
+            "the ranks pass tensors of different types",
+            SIZES,
+        ),
     }[mismatch.kind]
     yield Finding(cause, _pair(mismatch), reason, remedy)
 
@@ -170,10 +179,9 @@ def somebody_missing(evidence: Evidence) -> Cases:
     hang = hang_of(evidence)
     if hang is None:
         return
-    who = ", ".join(str(rank.number) for rank in hang.ranks)
     place = show_place(hang.collective.place)
     waits = "waits" if len(hang.ranks) == 1 else "wait"
-    where = f"rank {who} {waits} in {hang.collective} at {place}"
+    where = f"{name_ranks(hang.ranks)} {waits} in {hang.collective} at {place}"
     for rank in hang.missing:
         at = f"rank {rank.number} is not there: "
         if rank.end.get("how") == "exit" or (not rank.alive and not rank.end and not rank.pending):
@@ -183,22 +191,24 @@ def somebody_missing(evidence: Evidence) -> Cases:
         else:
             reason = f"{at}it is at {show_place(rank.place)}"
         if branch := branch_of(hang.collective.stack, others=rank.stack if rank.alive else ()):
-            yield Finding("different collectives", where, f"{reason}, and {branch}", BRANCH)
+            yield Finding("one rank makes another call", where, f"{reason}, and {branch}", BRANCH)
         elif _is_making_a_group(rank):
             yield Finding(
-                "group not made by all",
+                "not all ranks made the group",
                 where,
                 reason + ", and makes a group or waits for one",
                 NEW_GROUP,
             )
         elif _never_calls(rank, hang):
-            yield Finding("different collectives", where, f"{reason}, and never calls it", BRANCH)
+            yield Finding(
+                "one rank makes another call", where, f"{reason}, and never calls it", BRANCH
+            )
         elif other := next((c for c in rank.pending if c.group != hang.collective.group), None):
             if other.seq == 1 < hang.collective.seq:
                 yield _not_met(rank, other)
                 return
             yield Finding(
-                "order of collectives",
+                "the ranks call in different orders",
                 f"{where}, of group {hang.collective.group}",
                 f"rank {rank.number} waits in {other}, of group {other.group}: they call the "
                 "groups in different orders",
@@ -206,14 +216,14 @@ def somebody_missing(evidence: Evidence) -> Cases:
             )
         elif rank.end.get("how") == "exit":
             yield Finding(
-                "rank ended early",
+                "one rank ended early",
                 where,
                 reason,
                 LEAVE_TOGETHER,
             )
         elif any(frame[2] in ("pid", "_try_get_data") for frame in rank.stack[:8]):
             yield Finding(
-                "waits for data",
+                "one rank waits for data",
                 where,
                 reason + ", waiting for a data worker",
                 "Look at its data workers: a lock, a network file, a dead process. Set timeout= in "
@@ -221,10 +231,12 @@ def somebody_missing(evidence: Evidence) -> Cases:
             )
         elif not evidence.running or seconds_since_a_call(evidence) > PATIENCE_SECONDS:
             if call := waits_for_network(rank):
-                yield Finding("waits for the network", where, f"{reason}, in {call}", TIMEOUT)
+                yield Finding(
+                    "one rank waits for the network", where, f"{reason}, in {call}", TIMEOUT
+                )
             elif call := _waits_in(rank, "/queue.py", "/threading.py"):
                 reason += f" in {call}, for another thread{_other_threads(rank)}"
-                yield Finding("waits for a thread", where, reason, THREAD)
+                yield Finding("one rank waits for a thread", where, reason, THREAD)
             elif not is_busy(rank):
                 yield _elsewhere(rank, hang, where, reason)
         return
@@ -232,8 +244,9 @@ def somebody_missing(evidence: Evidence) -> Cases:
 
 def hang_of(evidence: Evidence) -> Waiting | None:
     """Who waits for whom, unless they may only have begun to."""
-    young = evidence.running and seconds_since_a_call(evidence) < STUCK_SECONDS
-    return None if young else waiting(evidence)
+    hang = waiting(evidence)
+    young = hang and evidence.running and seconds_since_a_call(evidence) < STUCK_SECONDS
+    return None if young else hang
 
 
 def _elsewhere(rank: Rank, hang: Waiting, where: str, reason: str) -> Finding:
@@ -246,7 +259,7 @@ def _elsewhere(rank: Rank, hang: Waiting, where: str, reason: str) -> Finding:
             f"at {show_place(guard)}, after which it goes on, may have left one out"
         )
         remedy = SKIPPED
-    return Finding("rank somewhere else", where, reason, remedy)
+    return Finding("one rank does something else", where, reason, remedy)
 
 
 def is_busy(rank: Rank) -> bool:
@@ -300,7 +313,7 @@ def _not_met(rank: Rank, call: Collective) -> Finding:
         f"it is its first call of group {call.group}, and the others have not come: not all ranks "
         f"called new_group{f' (at {made})' if made else ''} for the same groups in one order"
     )
-    return Finding("group not made by all", where, reason, NEW_GROUP)
+    return Finding("not all ranks made the group", where, reason, NEW_GROUP)
 
 
 def _never_calls(rank: Rank, hang: Waiting) -> bool:
@@ -359,7 +372,7 @@ def never_met(evidence: Evidence) -> Cases:
         )
 
 
-@rule("group not made by all", NEW_GROUP)
+@rule("not all ranks made the group", NEW_GROUP)
 def group_not_made(evidence: Evidence) -> Cases:
     """A rank waits in new_group, and another is elsewhere."""
     makers = [rank for rank in evidence.ranks if _is_making_a_group(rank)]

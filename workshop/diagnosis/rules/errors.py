@@ -70,7 +70,7 @@ def known_error(evidence: Evidence) -> Cases:
     for error in ERRORS:
         for rank, text in texts if failed or error.survivable else ():
             if match := error.search(text):
-                writing = error.cause == "file overwritten" and _writing(evidence)
+                writing = error.cause == "the file is half written" and _writing(evidence)
                 where = text.strip()[max(match.start() - 60, 0) :][:160].splitlines()[0]
                 if rank is not None:
                     where = f"rank {rank.number}, {show_place(rank.place)}: {where}"
@@ -97,21 +97,21 @@ def sizes_on_the_wire(evidence: Evidence) -> Cases:
     if not match or ended is None or other is None:
         return
     where = (
-        f"rank {ended.number} is at {show_place(ended.place)}, rank {other.number} at "
-        f"{show_place(other.place)}: {match[1]} bytes come, where {match[2]} are expected"
+        f"rank {ended.number} got {match[1]} bytes where it expected {match[2]}, at "
+        f"{show_place(ended.place)}; rank {other.number} is at {show_place(other.place)}"
     )
     alike = 0.9 < int(match[1]) / max(int(match[2]), 1) < 1.1
     if ended.place == other.place or alike:
-        reason = "they bring tensors of other sizes or types to one call"
-        yield Finding("size or type differs", where, reason, SIZES)
+        reason = "they pass tensors of different sizes or types to the same call"
+        yield Finding("the tensors differ in size or type", where, reason, SIZES)
     elif branch := branch_of(ended.stack, other.stack):
-        yield Finding("different collectives", where, branch, BRANCH)
+        yield Finding("one rank makes another call", where, branch, BRANCH)
     elif _has_left_the_loop(ended, other, evidence):
         reason = "one is in its loop and the other behind it: it has fewer batches, or skipped some"
         yield Finding("uneven batches", where, reason, UNEVEN)
     else:
         reason = "they are at different calls, in one of which more is sent than in the other"
-        yield Finding("order of collectives", where, reason, ORDER)
+        yield Finding("the ranks call in different orders", where, reason, ORDER)
 
 
 def _has_left_the_loop(ended: Rank, other: Rank, evidence: Evidence) -> bool:
@@ -140,7 +140,7 @@ SIGNALS = (
 
 
 @rule(
-    "rank killed",
+    "a rank was killed",
     "Signal 9 is mostly Linux's, when memory runs out: take a smaller batch, or more memory (dmesg "
     "shows it). Read the first rank that failed, not the others. Save checkpoints to resume from.",
 )
@@ -215,7 +215,10 @@ MISSING = (
 )
 
 
-@rule("error", "Mend that line: the other ranks only waited for this one.")
+@rule(
+    "error",
+    "Look at that line, and at what it was given; the other ranks only waited for this one.",
+)
 def raised(evidence: Evidence) -> Cases:
     """A rank's own error, which is no effect of another's."""
     for rank in own_errors(evidence)[:1]:
@@ -225,7 +228,9 @@ def raised(evidence: Evidence) -> Cases:
     if not evidence.ranks and evidence.description.get("TrainingJobStatus") == "Failed":
         reason = " ".join(evidence.description.get("FailureReason", "no reason").split())
         if EFFECTS.search(reason):
-            yield Finding("rank missing", "the job's FailureReason", WAITED.format(reason), MISSING)
+            yield Finding(
+                "a rank did not come", "the job's FailureReason", WAITED.format(reason), MISSING
+            )
         else:
             yield "the job's FailureReason", f"it says {reason[:300]}"
 
@@ -241,7 +246,7 @@ def failed(evidence: Evidence) -> Cases:
         yield where, f"the command ended with status {statuses[0]}"
 
 
-@rule("rank missing", MISSING)
+@rule("a rank did not come", MISSING)
 def gave_up(evidence: Evidence) -> Cases:
     """A rank ended because another did not come, and nothing says why that did not."""
     for rank in [rank for rank in evidence.everybody if rank.gave_up][:1]:

@@ -47,9 +47,9 @@ def unrecorded_wait(evidence: Evidence) -> Cases:
         is_at = "has ended" if ended else f"is at {show_place(other.place)}"
         reason = f"for {seconds:.0f} s, and rank {other.number} {is_at}"
         if branch := branch_of(*(rank.stack for rank in there), others=other.stack):
-            yield Finding("different collectives", where, f"{reason}: {branch}", BRANCH)
+            yield Finding("one rank makes another call", where, f"{reason}: {branch}", BRANCH)
         else:
-            cause = "rank ended early" if ended else "rank somewhere else"
+            cause = "one rank ended early" if ended else "one rank does something else"
             remedy = PAIRS if set(waits.values()) & (SENDS | RECEIVES) else ELSEWHERE
             yield Finding(cause, where, reason, remedy)
         return
@@ -64,9 +64,9 @@ def unrecorded_wait(evidence: Evidence) -> Cases:
         reason = "they wait in different calls"
         branch = branch_of(*(rank.stack for rank in there))
         if branch:
-            yield Finding("different collectives", where, branch, BRANCH)
+            yield Finding("one rank makes another call", where, branch, BRANCH)
         else:
-            yield Finding("order of collectives", where, reason, ORDER)
+            yield Finding("the ranks call in different orders", where, reason, ORDER)
         return
     else:
         return  # all in one call: it may just be long

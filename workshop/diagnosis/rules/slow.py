@@ -42,8 +42,8 @@ def slow_input(evidence: Evidence) -> Cases:
 
 @rule(
     "straggler",
-    "See what that rank does more than the others: its place in the evidence; a slower instance, "
-    "more data, work that only it does, another process on its cores.",
+    "Compare that rank with the others: has it more or longer data, work that only it does, a "
+    "slower instance, or another process on its cores?",
 )
 def straggler(evidence: Evidence) -> Cases:
     """All but one rank wait: in most steps, and in all parts of the run for the same one."""
