@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from workshop.diagnosis.evidence import Place, is_script
+from workshop.diagnosis.evidence import Collective, Place, is_script
 
 # How scripts ask which rank they are
 RANK = (
@@ -86,9 +86,9 @@ def try_that_goes_on(stack: Sequence[Place]) -> Place | None:
     return None
 
 
-def lines_with(places: Iterable[Place], words: str) -> str:
-    """Where a regular expression is in their files, such as "train.py:7, train.py:9"."""
-    files = sorted({file for file, *_ in filter(is_script, places)})
+def lines_with(calls: Iterable[Collective], words: str) -> str:
+    """Where a regular expression is in their scripts, such as "train.py:7, train.py:9"."""
+    files = sorted({place[0] for call in calls for place in filter(is_script, call.stack)})
     lines = ((file, *line) for file in files for line in enumerate(linecache.getlines(file), 1))
     return ", ".join(
         f"{Path(file).name}:{no}" for file, no, text in lines if re.search(words, text)

@@ -269,7 +269,7 @@ def test_a_rank_that_meets_nobody_in_the_first_call_of_a_group(tmp_path):
         finding.cause == "not all ranks made the group"
         and "new_group (at train.py:1)" in finding.reason
     )
-    assert finding.where.startswith("rank 0 waits in all_reduce no. 1")
+    assert "in all_reduce no. 1 (64 Float), its first call of group 1" in finding.reason
 
 
 def test_a_line_that_only_one_rank_ever_calls():

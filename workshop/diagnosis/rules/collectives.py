@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from workshop.diagnosis.collectives import Mismatch, Waiting, first_mismatch, steps_by_rank, waiting
 from workshop.diagnosis.evidence import (
-    Collective,
     Evidence,
     Place,
     Rank,
@@ -27,6 +26,10 @@ from workshop.diagnosis.source import (
     try_that_goes_on,
 )
 
+OTHER_CALL, OTHER_ORDER = "one rank makes another call", "the ranks call in different orders"
+OTHER_SIZE, NO_GROUP = "the tensors differ in size or type", "not all ranks made the group"
+LEFT_EARLY, ELSEWHERE = "one rank ended early", "one rank does something else"
+
 MEET_SECONDS = 15.0  # that ranks may take to start, and to meet
 TOGETHER_SECONDS = 10.0  # that a large exchange may take
 STUCK_SECONDS = 3.0  # without a new collective: a job that runs is not judged before
@@ -44,7 +47,7 @@ LEAVE_TOGETHER = (
 )
 AGREE = "Decide on one rank and broadcast, or all_reduce the value that the `if` looks at."
 ORDER = "Sort what you loop over, by name for example, so that all ranks call in one order."
-ELSEWHERE = (
+READ_BOTH = (
     "Read the code at both lines: what does each rank wait for? With a timeout for "
     "init_process_group the next hang ends with an error."
 )
@@ -59,6 +62,10 @@ SKIPPED = (
 NEW_GROUP = (
     "Let every rank call new_group for every group, also one that it will not be in, in one order: "
     "at the start, not where a group is first used."
+)
+WORKER = (
+    "Look at its data workers: a lock, a network file, a dead process. Set timeout= in the "
+    "DataLoader."
 )
 TIMEOUT = (
     "Give that call a timeout and handle its error, or make it in a thread: all ranks wait for it."
@@ -79,7 +86,7 @@ def uneven(evidence: Evidence) -> Cases:
     if counts and (place := _break(mismatch)):
         rank = min(counts, key=counts.__getitem__)
         reason = f"rank {rank} has left the loop, which it may by the `if` at {show_place(place)}"
-        yield Finding("one rank ended early", _pair(mismatch), reason, LEAVE_TOGETHER)
+        yield Finding(LEFT_EARLY, _pair(mismatch), reason, LEAVE_TOGETHER)
     elif counts and not _in_one_loop(mismatch, counts):
         fewest, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
         yield (
@@ -102,35 +109,18 @@ def mismatched(evidence: Evidence) -> Cases:
     mismatch = first_mismatch(evidence)
     if mismatch is None:
         return
+    pair = _pair(mismatch)
     if branch := _branch(mismatch):
-        yield Finding("one rank makes another call", _pair(mismatch), branch, BRANCH)
-        return
-    if apart := _apart(mismatch):
-        yield Finding("one rank makes another call", _pair(mismatch), apart, AGREE)
-        return
-    cause, reason, remedy = {
-        "operation": (
-            "one rank makes another call",
-            "the ranks call different collectives: a branch depends on the rank",
-            BRANCH,
-        ),
-        "order": (
-            "the ranks call in different orders",
-            "the ranks call the same collectives in another order, as from a set or by arrival",
-            ORDER,
-        ),
-        "size": (
-            "the tensors differ in size or type",
-            "the ranks pass tensors of different sizes",
-            SIZES,
-        ),
-        "type": (
-            "the tensors differ in size or type",
-            "the ranks pass tensors of different types",
-            SIZES,
-        ),
-    }[mismatch.kind]
-    yield Finding(cause, _pair(mismatch), reason, remedy)
+        yield Finding(OTHER_CALL, pair, branch, BRANCH)
+    elif apart := _apart(mismatch):
+        yield Finding(OTHER_CALL, pair, apart, AGREE)
+    elif mismatch.kind == "operation":
+        yield Finding(OTHER_CALL, pair, "a branch depends on the rank", BRANCH)
+    elif mismatch.kind == "order":
+        reason = "they call the same collectives in another order, as from a set or by arrival"
+        yield Finding(OTHER_ORDER, pair, reason, ORDER)
+    else:
+        yield Finding(OTHER_SIZE, pair, f"their tensors differ in {mismatch.kind}", SIZES)
 
 
 def _apart(mismatch: Mismatch) -> str:
@@ -177,69 +167,54 @@ def _pair(mismatch: Mismatch) -> str:
 def somebody_missing(evidence: Evidence) -> Cases:
     """Ranks wait in a collective that another has not called."""
     hang = hang_of(evidence)
-    if hang is None:
-        return
-    place = show_place(hang.collective.place)
-    waits = "waits" if len(hang.ranks) == 1 else "wait"
-    where = f"{name_ranks(hang.ranks)} {waits} in {hang.collective} at {place}"
-    for rank in hang.missing:
-        at = f"rank {rank.number} is not there: "
-        if rank.end.get("how") == "exit" or (not rank.alive and not rank.end and not rank.pending):
-            was = f"it was last seen at {show_place(rank.place)}"
-            gone = rank.end.get("how") == "exit"
-            reason = f"{at}{'it has ended' if gone else was}"
-        else:
-            reason = f"{at}it is at {show_place(rank.place)}"
-        if branch := branch_of(hang.collective.stack, others=rank.stack if rank.alive else ()):
-            yield Finding("one rank makes another call", where, f"{reason}, and {branch}", BRANCH)
-        elif _is_making_a_group(rank):
-            yield Finding(
-                "not all ranks made the group",
-                where,
-                reason + ", and makes a group or waits for one",
-                NEW_GROUP,
-            )
-        elif _never_calls(rank, hang):
-            yield Finding(
-                "one rank makes another call", where, f"{reason}, and never calls it", BRANCH
-            )
-        elif other := next((c for c in rank.pending if c.group != hang.collective.group), None):
-            if other.seq == 1 < hang.collective.seq:
-                yield _not_met(rank, other)
-                return
-            yield Finding(
-                "the ranks call in different orders",
-                f"{where}, of group {hang.collective.group}",
-                f"rank {rank.number} waits in {other}, of group {other.group}: they call the "
-                "groups in different orders",
-                ORDER,
-            )
-        elif rank.end.get("how") == "exit":
-            yield Finding(
-                "one rank ended early",
-                where,
-                reason,
-                LEAVE_TOGETHER,
-            )
-        elif any(frame[2] in ("pid", "_try_get_data") for frame in rank.stack[:8]):
-            yield Finding(
-                "one rank waits for data",
-                where,
-                reason + ", waiting for a data worker",
-                "Look at its data workers: a lock, a network file, a dead process. Set timeout= in "
-                "the DataLoader.",
-            )
-        elif not evidence.running or seconds_since_a_call(evidence) > PATIENCE_SECONDS:
-            if call := waits_for_network(rank):
-                yield Finding(
-                    "one rank waits for the network", where, f"{reason}, in {call}", TIMEOUT
-                )
-            elif call := _waits_in(rank, "/queue.py", "/threading.py"):
-                reason += f" in {call}, for another thread{_other_threads(rank)}"
-                yield Finding("one rank waits for a thread", where, reason, THREAD)
-            elif not is_busy(rank):
-                yield _elsewhere(rank, hang, where, reason)
-        return
+    why = _why_missing(hang.missing[0], hang, evidence) if hang else None
+    if hang and why:
+        waits = f"{name_ranks(hang.ranks)} {'waits' if len(hang.ranks) == 1 else 'wait'}"
+        where = f"{waits} in {hang.collective} at {show_place(hang.collective.place)}"
+        yield Finding(why[0], where, *why[1:])
+
+
+def _why_missing(rank: Rank, hang: Waiting, evidence: Evidence) -> tuple[str, str, str] | None:
+    """Cause, reason and remedy, of a rank for which others wait; None if it just works on."""
+    call, left = hang.collective, rank.end.get("how") == "exit"
+    known = rank.alive or rank.end or rank.pending
+    place = f"it {'is' if known else 'was last seen'} at {show_place(rank.place)}"
+    reason = f"rank {rank.number} is not there: {'it has ended' if left else place}"
+    other = next((c for c in rank.pending if c.group != call.group), None)
+    if branch := branch_of(call.stack, others=rank.stack if rank.alive else ()):
+        return OTHER_CALL, f"{reason}, and {branch}", BRANCH
+    if _is_making_a_group(rank):
+        return NO_GROUP, f"{reason}, and makes a group or waits for one", NEW_GROUP
+    if _never_calls(rank, hang):
+        return OTHER_CALL, f"{reason}, and never calls it", BRANCH
+    if other and other.seq == 1 < call.seq:
+        made = lines_with(rank.collectives, r"\bnew_(sub)?group\w*\(")
+        reason += f", in {other}, its first call of group {other.group}: not all ranks called "
+        reason += f"new_group{f' (at {made})' if made else ''} for the same groups in one order"
+        return NO_GROUP, reason, NEW_GROUP
+    if other:
+        reason += (
+            f", in {other} of group {other.group}, and the others in one of group {call.group}"
+        )
+        return OTHER_ORDER, reason, ORDER
+    if left:
+        return LEFT_EARLY, reason, LEAVE_TOGETHER
+    if any(name in ("pid", "_try_get_data") for _, _, name in rank.stack[:8]):
+        return "one rank waits for data", f"{reason}, waiting for a data worker", WORKER
+    if (evidence.running and seconds_since_a_call(evidence) <= PATIENCE_SECONDS) or is_busy(rank):
+        return None
+    if called := _waits_in(rank, "/socket.py", "/ssl.py", "/connection.py"):
+        return "one rank waits for the network", f"{reason}, in {called}", TIMEOUT
+    if called := _waits_in(rank, "/queue.py", "/threading.py"):
+        reason += f" in {called}, for another thread{_other_threads(rank)}"
+        return "one rank waits for a thread", reason, THREAD
+    if guard := try_that_goes_on(call.stack):
+        own, others = (
+            sum(c.place == call.place for c in r.collectives) for r in (rank, hang.ranks[0])
+        )
+        reason += f". It made that call {own} times and the others {others} times: an error in the "
+        reason += f"`try` at {show_place(guard)}, after which it goes on, may have left one out"
+    return ELSEWHERE, reason, SKIPPED if guard else READ_BOTH
 
 
 def hang_of(evidence: Evidence) -> Waiting | None:
@@ -247,19 +222,6 @@ def hang_of(evidence: Evidence) -> Waiting | None:
     hang = waiting(evidence)
     young = hang and evidence.running and seconds_since_a_call(evidence) < STUCK_SECONDS
     return None if young else hang
-
-
-def _elsewhere(rank: Rank, hang: Waiting, where: str, reason: str) -> Finding:
-    """Of a rank that does something else: perhaps it went on after an error of its own."""
-    place, remedy = hang.collective.place, ELSEWHERE
-    own, others = (sum(c.place == place for c in r.collectives) for r in (rank, hang.ranks[0]))
-    if own and (guard := try_that_goes_on(hang.collective.stack)):
-        reason += (
-            f". It made that call {own} times and the others {others} times: an error in the `try` "
-            f"at {show_place(guard)}, after which it goes on, may have left one out"
-        )
-        remedy = SKIPPED
-    return Finding("one rank does something else", where, reason, remedy)
 
 
 def is_busy(rank: Rank) -> bool:
@@ -282,11 +244,6 @@ def _polls(rank: Rank) -> bool:
     return sum(asleep) > seen.total() / 2
 
 
-def waits_for_network(rank: Rank) -> str:
-    """The call in which a rank waits for an answer from elsewhere, such as urlopen; or ""."""
-    return _waits_in(rank, "/socket.py", "/ssl.py", "/connection.py")
-
-
 def _other_threads(rank: Rank) -> str:
     """Of a rank's other threads of Python, what is known."""
     if "other_threads" not in rank.note:
@@ -300,20 +257,7 @@ def _other_threads(rank: Rank) -> str:
 def _waits_in(rank: Rank, *files: str) -> str:
     """What the script called, if a rank stays in it, and in one of Python's own files; or ""."""
     inner = list(itertools.takewhile(lambda place: not is_script(place), rank.stack))
-    waits = inner and inner[0][0].endswith(files)
-    return inner[-1][2] if waits and not is_busy(rank) else ""
-
-
-def _not_met(rank: Rank, call: Collective) -> Finding:
-    """Of a rank that meets nobody in its first call of a group."""
-    places = [place for of_rank in rank.collectives for place in of_rank.stack]
-    made = lines_with(places, r"\bnew_(sub)?group\w*\(")
-    where = f"rank {rank.number} waits in {call} at {show_place(call.place)}"
-    reason = (
-        f"it is its first call of group {call.group}, and the others have not come: not all ranks "
-        f"called new_group{f' (at {made})' if made else ''} for the same groups in one order"
-    )
-    return Finding("not all ranks made the group", where, reason, NEW_GROUP)
+    return inner[-1][2] if inner and inner[0][0].endswith(files) else ""
 
 
 def _never_calls(rank: Rank, hang: Waiting) -> bool:
@@ -372,7 +316,7 @@ def never_met(evidence: Evidence) -> Cases:
         )
 
 
-@rule("not all ranks made the group", NEW_GROUP)
+@rule(NO_GROUP, NEW_GROUP)
 def group_not_made(evidence: Evidence) -> Cases:
     """A rank waits in new_group, and another is elsewhere."""
     makers = [rank for rank in evidence.ranks if _is_making_a_group(rank)]

@@ -12,7 +12,16 @@ from pathlib import Path
 
 from workshop.diagnosis import horovod
 from workshop.diagnosis.evidence import EFFECTS, Evidence, Rank, is_script, show_place
-from workshop.diagnosis.rules.collectives import BRANCH, ORDER, SIZES, UNEVEN, branch_of
+from workshop.diagnosis.rules.collectives import (
+    BRANCH,
+    ORDER,
+    OTHER_CALL,
+    OTHER_ORDER,
+    OTHER_SIZE,
+    SIZES,
+    UNEVEN,
+    branch_of,
+)
 from workshop.diagnosis.rules.rule import Cases, Finding, rule
 from workshop.diagnosis.source import loops_around
 
@@ -103,15 +112,15 @@ def sizes_on_the_wire(evidence: Evidence) -> Cases:
     alike = 0.9 < int(match[1]) / max(int(match[2]), 1) < 1.1
     if ended.place == other.place or alike:
         reason = "they pass tensors of different sizes or types to the same call"
-        yield Finding("the tensors differ in size or type", where, reason, SIZES)
+        yield Finding(OTHER_SIZE, where, reason, SIZES)
     elif branch := branch_of(ended.stack, other.stack):
-        yield Finding("one rank makes another call", where, branch, BRANCH)
+        yield Finding(OTHER_CALL, where, branch, BRANCH)
     elif _has_left_the_loop(ended, other, evidence):
         reason = "one is in its loop and the other behind it: it has fewer batches, or skipped some"
         yield Finding("uneven batches", where, reason, UNEVEN)
     else:
         reason = "they are at different calls, in one of which more is sent than in the other"
-        yield Finding("the ranks call in different orders", where, reason, ORDER)
+        yield Finding(OTHER_ORDER, where, reason, ORDER)
 
 
 def _has_left_the_loop(ended: Rank, other: Rank, evidence: Evidence) -> bool:

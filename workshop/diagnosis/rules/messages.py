@@ -11,8 +11,12 @@ from workshop.diagnosis.evidence import Evidence, Place, Rank, is_script, show_p
 from workshop.diagnosis.rules.collectives import (
     BRANCH,
     ELSEWHERE,
+    LEFT_EARLY,
     ORDER,
+    OTHER_CALL,
+    OTHER_ORDER,
     PATIENCE_SECONDS,
+    READ_BOTH,
     branch_of,
 )
 from workshop.diagnosis.rules.rule import Cases, Finding, rule
@@ -47,10 +51,10 @@ def unrecorded_wait(evidence: Evidence) -> Cases:
         is_at = "has ended" if ended else f"is at {show_place(other.place)}"
         reason = f"for {seconds:.0f} s, and rank {other.number} {is_at}"
         if branch := branch_of(*(rank.stack for rank in there), others=other.stack):
-            yield Finding("one rank makes another call", where, f"{reason}: {branch}", BRANCH)
+            yield Finding(OTHER_CALL, where, f"{reason}: {branch}", BRANCH)
         else:
-            cause = "one rank ended early" if ended else "one rank does something else"
-            remedy = PAIRS if set(waits.values()) & (SENDS | RECEIVES) else ELSEWHERE
+            cause = LEFT_EARLY if ended else ELSEWHERE
+            remedy = PAIRS if set(waits.values()) & (SENDS | RECEIVES) else READ_BOTH
             yield Finding(cause, where, reason, remedy)
         return
     calls, places = set(waits.values()), {rank.place for rank in there}
@@ -64,9 +68,9 @@ def unrecorded_wait(evidence: Evidence) -> Cases:
         reason = "they wait in different calls"
         branch = branch_of(*(rank.stack for rank in there))
         if branch:
-            yield Finding("one rank makes another call", where, branch, BRANCH)
+            yield Finding(OTHER_CALL, where, branch, BRANCH)
         else:
-            yield Finding("the ranks call in different orders", where, reason, ORDER)
+            yield Finding(OTHER_ORDER, where, reason, ORDER)
         return
     else:
         return  # all in one call: it may just be long

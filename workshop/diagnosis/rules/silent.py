@@ -71,8 +71,7 @@ def _weights_of_a_group(evidence: Evidence) -> Cases:
         yield f"hash of the weights at the end: {by_rank}", reason
     elif steps := _steps_that_differ(evidence):
         by_rank = ", ".join(f"rank {n} {value:08x}" for n, value in steps[-1][1].items())
-        places = [place for call in evidence.ranks[0].collectives for place in call.stack]
-        around = lines_with(places, AROUND_DDP)
+        around = lines_with(evidence.ranks[0].collectives, AROUND_DDP)
         yield Finding(
             "weights differ",
             f"hash of the optimizer's first weights after step {steps[-1][0]}: {by_rank}",
