@@ -54,9 +54,8 @@ class Collective:
     @property
     def in_backward(self) -> bool:
         """Whether DDP exchanges gradients by it; on GPUs a thread calls it that has no stack."""
-        return not (self.stack or self.place[0]) or any(
-            "/torch/autograd/" in f for f, *_ in self.stack
-        )
+        files = [file for file, *_ in self.stack]
+        return any("/torch/autograd/" in f for f in files) or not (files or self.place[0])
 
     @property
     def in_join(self) -> bool:
@@ -129,9 +128,7 @@ class Rank:
     @property
     def averages_in(self) -> str:
         """The group in which it exchanges gradients, or else adds up; "" if it does neither."""
-        sums = [
-            call for call in self.collectives if call.op.startswith(("all_reduce", "allreduce"))
-        ]
+        sums = [c for c in self.collectives if "reduce" in c.op]
         groups = Counter(call.group for call in [c for c in sums if c.in_backward] or sums)
         return max(groups, key=groups.__getitem__, default="")
 

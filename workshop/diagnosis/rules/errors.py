@@ -25,6 +25,7 @@ from workshop.diagnosis.rules.collectives import (
 from workshop.diagnosis.rules.rule import Cases, Finding, rule
 from workshop.diagnosis.source import loops_around
 
+LOST = "a rank did not come"
 SERVER_SECONDS = 30.0  # so long a parameter server may take to start
 
 
@@ -224,10 +225,7 @@ MISSING = (
 )
 
 
-@rule(
-    "error",
-    "Look at that line, and at what it was given; the other ranks only waited for this one.",
-)
+@rule("error", "Look at that line and its data: the other ranks only waited for this one.")
 def raised(evidence: Evidence) -> Cases:
     """A rank's own error, which is no effect of another's."""
     for rank in own_errors(evidence)[:1]:
@@ -237,9 +235,7 @@ def raised(evidence: Evidence) -> Cases:
     if not evidence.ranks and evidence.description.get("TrainingJobStatus") == "Failed":
         reason = " ".join(evidence.description.get("FailureReason", "no reason").split())
         if EFFECTS.search(reason):
-            yield Finding(
-                "a rank did not come", "the job's FailureReason", WAITED.format(reason), MISSING
-            )
+            yield Finding(LOST, "the job's FailureReason", WAITED.format(reason), MISSING)
         else:
             yield "the job's FailureReason", f"it says {reason[:300]}"
 
@@ -255,7 +251,7 @@ def failed(evidence: Evidence) -> Cases:
         yield where, f"the command ended with status {statuses[0]}"
 
 
-@rule("a rank did not come", MISSING)
+@rule(LOST, MISSING)
 def gave_up(evidence: Evidence) -> Cases:
     """A rank ended because another did not come, and nothing says why that did not."""
     for rank in [rank for rank in evidence.everybody if rank.gave_up][:1]:

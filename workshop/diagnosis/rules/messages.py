@@ -65,12 +65,10 @@ def unrecorded_wait(evidence: Evidence) -> Cases:
     elif calls & (SENDS | RECEIVES):
         reason = "each waits for a message that the other does not send or take just then"
     elif len(places) > 1:
-        reason = "they wait in different calls"
-        branch = branch_of(*(rank.stack for rank in there))
-        if branch:
+        if branch := branch_of(*(rank.stack for rank in there)):
             yield Finding(OTHER_CALL, where, branch, BRANCH)
         else:
-            yield Finding(OTHER_ORDER, where, reason, ORDER)
+            yield Finding(OTHER_ORDER, where, "they wait in different calls", ORDER)
         return
     else:
         return  # all in one call: it may just be long
