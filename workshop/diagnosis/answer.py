@@ -77,7 +77,7 @@ class Answer:
             there, busy = hang.ranks[0], hang.missing[0]
             second = (
                 f"{there.name} waits in {hang.collective} at {show_place(hang.collective.place)}, "
-                f"and {busy.name} works on at {show_place(busy.place)}."
+                f"and {busy.name} has not come yet: it is at {show_place(busy.place)}."
             )
             return [first, second, "Nothing to do, unless that takes too long: then ask again."]
         if self._killed:

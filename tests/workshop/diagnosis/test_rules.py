@@ -478,7 +478,7 @@ def test_a_rank_that_works_on_is_no_fault(tmp_path):
     )  # polls
     assert cause_of(late([(str(script), 4, "f")], since=199.0)) == ""  # has moved
     answer = Answer(moving := late([(str(script), 2, "f")], since=180.0), find(moving))
-    assert "rank 1 works on at train.py:2" in str(answer)
+    assert "rank 1 has not come yet: it is at train.py:2" in str(answer)
 
 
 SKIPS = """
