@@ -114,10 +114,10 @@ class Answer:
         if not self.evidence.everybody:
             rows += [f"  not recorded: {jobs.ADVICE}"]
         # Behind a rank's error, or Ctrl-C, follows what torchrun has to say of it.
-        own, *_ = re.split(
+        script_log, *_ = re.split(
             r"(?m)^Traceback.*\n +File .*torchrun|^.*distributed/run.py", self.evidence.text
         )
-        last_lines = [text for text in own.splitlines() if text.strip()][-LAST_LINES:]
+        last_lines = [text for text in script_log.splitlines() if text.strip()][-LAST_LINES:]
         return rows + [f"  log: {text[:150]}" for text in last_lines]
 
     __repr__ = __str__

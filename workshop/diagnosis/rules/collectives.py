@@ -167,14 +167,14 @@ def _pair(mismatch: Mismatch) -> str:
 def somebody_missing(evidence: Evidence) -> Cases:
     """Ranks wait in a collective that another has not called."""
     hang = hang_of(evidence)
-    why = _why_missing(hang.missing[0], hang, evidence) if hang else None
+    why = _missing_reason(hang.missing[0], hang, evidence) if hang else None
     if hang and why:
         waits = f"{name_ranks(hang.ranks)} {'waits' if len(hang.ranks) == 1 else 'wait'}"
         where = f"{waits} in {hang.collective} at {show_place(hang.collective.place)}"
         yield Finding(why[0], where, *why[1:])
 
 
-def _why_missing(rank: Rank, hang: Waiting, evidence: Evidence) -> tuple[str, str, str] | None:
+def _missing_reason(rank: Rank, hang: Waiting, evidence: Evidence) -> tuple[str, str, str] | None:
     """Cause, reason and remedy, of a rank for which others wait; None if it just works on."""
     call, left = hang.collective, rank.end.get("how") == "exit"
     known = rank.alive or rank.end or rank.pending
@@ -209,10 +209,12 @@ def _why_missing(rank: Rank, hang: Waiting, evidence: Evidence) -> tuple[str, st
         reason += f" in {called}, for another thread{_other_threads(rank)}"
         return "one rank waits for a thread", reason, THREAD
     if guard := try_that_goes_on(call.stack):
-        own, others = (
+        its_calls, calls = (
             sum(c.place == call.place for c in r.collectives) for r in (rank, hang.ranks[0])
         )
-        reason += f". It made that call {own} times and the others {others} times: an error in the "
+        reason += (
+            f". It made that call {its_calls} times and the others {calls} times: an error in the "
+        )
         reason += f"`try` at {show_place(guard)}, after which it goes on, may have left one out"
     return ELSEWHERE, reason, SKIPPED if guard else READ_BOTH
 

@@ -133,15 +133,15 @@ class Recorder:
 
     def other_threads(self):
         """Of the script's other threads: (name, file, line, function)."""
-        found = []
+        places = []
         for thread in threading.enumerate():
             frame = frame_of(thread.ident) if thread.ident != self.main else None
             while frame is not None and is_library(frame.f_code.co_filename):
                 frame = frame.f_back
             if frame is not None and frame.f_code.co_filename != __file__:
                 code = frame.f_code
-                found.append((thread.name, code.co_filename, frame.f_lineno, code.co_name))
-        return found
+                places.append((thread.name, code.co_filename, frame.f_lineno, code.co_name))
+        return places
 
     def position(self):
         """(rank, world_size), as when it last was with the others, if it ever was."""
@@ -418,7 +418,7 @@ def describe_optimizer(optimizer, ended):
 def describe_loader(loader, data):
     """Its batches, and how it deals examples out to ranks."""
     sampler, by = loader.sampler, loader.batch_sampler
-    own = None if by is None or type(by) is data.BatchSampler else by
+    custom = None if by is None or type(by) is data.BatchSampler else by
     batches = len(loader) if hasattr(loader.dataset, "__len__") else None
     return {
         "batch_size": loader.batch_size,
@@ -428,8 +428,8 @@ def describe_loader(loader, data):
         "epoch": getattr(sampler, "epoch", None),
         "shuffle": getattr(sampler, "shuffle", None),
         "distributed": type_is(sampler, data.DistributedSampler),
-        "batch_sampler": own and type(own).__name__,
-        "data": zlib.crc32((fingerprint(loader.dataset) + fingerprint(own)).encode()),
+        "batch_sampler": custom and type(custom).__name__,
+        "data": zlib.crc32((fingerprint(loader.dataset) + fingerprint(custom)).encode()),
     }
 
 
