@@ -9,7 +9,9 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -336,17 +338,45 @@ def test_what_the_recorder_compares(monkeypatch):
     sets += [Subset(TensorDataset(x), range(5, 10)), TensorDataset(x)]
     prints = [recorder.fingerprint(data) for data in sets]
     assert len(set(prints)) == 5 and recorder.fingerprint(TensorDataset(x.clone())) == prints[-1]
-    samplers = [["rank", 0], ["rank", 1], ["rank", 1]]
+
+    class Sampler:
+        def __init__(self, rank):
+            self.rank = rank
+
+        def __len__(self):
+            return 0  # and so it is false
+
+    samplers = [Sampler(rank) for rank in (0, 1, 1)]
     loaders = [torch.utils.data.DataLoader(x, batch_sampler=sampler) for sampler in samplers]
     notes = [recorder.describe_loader(loader, torch.utils.data) for loader in loaders]
-    assert len({note["data"] for note in notes}) == 2
-    assert [note["batch_sampler"] for note in notes] == ["list"] * 3
+    assert [note["data"] == notes[1]["data"] for note in notes] == [False, True, True]
+    assert [note["batch_sampler"] for note in notes] == ["Sampler"] * 3
     linear = torch.nn.Linear(4, 2)
     before = recorder.hash_of_some(torch.optim.SGD(linear.parameters(), 0.1))
     with torch.no_grad():
         linear.bias += 1
     assert before != recorder.hash_of_some(torch.optim.SGD(linear.parameters(), 0.1)) is not None
     assert recorder.hash_of_some(torch.optim.SGD([x], 0.1)) is None  # no Parameter: such as DTensor
+
+
+def test_the_scripts_other_threads_are_noted(monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(recording.RECORDER), *sys.path])
+    import workshop_recorder
+
+    def decode():
+        ends.wait(60)
+
+    def names():
+        noted = workshop_recorder.Recorder.other_threads(SimpleNamespace(main=main))
+        return [(name, function) for name, _, _, function in noted]
+
+    main, ends = threading.main_thread().ident, threading.Event()
+    thread = threading.Thread(target=decode, name="loader")
+    thread.start()
+    assert ("loader", "decode") in names()
+    ends.set()
+    thread.join()
+    assert "loader" not in dict(names())
 
 
 def test_a_process_whose_path_is_made_of_a_ranks_is_recorded_too():

@@ -428,7 +428,7 @@ def describe_loader(loader, data):
         "epoch": getattr(sampler, "epoch", None),
         "shuffle": getattr(sampler, "shuffle", None),
         "distributed": type_is(sampler, data.DistributedSampler),
-        "batch_sampler": custom and type(custom).__name__,
+        "batch_sampler": None if custom is None else type(custom).__name__,
         "data": zlib.crc32((fingerprint(loader.dataset) + fingerprint(custom)).encode()),
     }
 
