@@ -44,7 +44,7 @@ class Answer:
     def _killed(self) -> list[Rank]:
         """The ranks that left without a word: nobody knows what they would have done."""
         ended = [] if self.evidence.running else self.evidence.everybody
-        return [rank for rank in ended if not rank.end]
+        return [rank for rank in ended if not (rank.end or rank.name.startswith("ps "))]
 
     @property
     def _calls_recorded(self) -> bool:
