@@ -402,6 +402,7 @@ def stays(*stacks: list, since: float = 180.0, **note) -> Evidence:
         ([[RECV, WRAPPER], []], "one rank does something else", "rank 1 is at train.py:7"),
         ([[HOROVOD], []], "one rank does something else", "rank 1 is at train.py:7"),
         ([[HOROVOD], [HOROVOD]], "", ""),  # all in one call, which may be long
+        ([[RECV, (RECV[0], 1, "<module>")], []], "", ""),  # an import
         ([[], []], "", ""),
     ],
 )
@@ -621,7 +622,7 @@ def test_a_rank_whose_queue_nobody_fills():
     evidence = late(stack, since=180.0)
     evidence.ranks[1].note["other_threads"] = []
     assert cause_of(evidence) == "one rank waits for a thread"
-    assert "in get, for another thread: but none works there" in find(evidence)[0].reason
+    assert "train.py:9 in batches, in get, for another thread: but none" in find(evidence)[0].reason
     evidence.ranks[1].note["other_threads"] = [["loader", "/a/train.py", 30, "decode"]]
     assert "thread: loader is at train.py:30 in decode" in find(evidence)[0].reason
 

@@ -206,7 +206,7 @@ def _missing_reason(rank: Rank, hang: Waiting, evidence: Evidence) -> tuple[str,
     if called := _waits_in(rank, "/socket.py", "/ssl.py", "/connection.py"):
         return "one rank waits for the network", f"{reason}, in {called}", TIMEOUT
     if called := _waits_in(rank, "/queue.py", "/threading.py"):
-        reason += f" in {called}, for another thread{_other_threads(rank)}"
+        reason += f", in {called}, for another thread{_other_threads(rank)}"
         return "one rank waits for a thread", reason, THREAD
     if guard := try_that_goes_on(call.stack):
         its_calls, calls = (

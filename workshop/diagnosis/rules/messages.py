@@ -89,6 +89,6 @@ def waited_in(rank: Rank) -> str:
     # Outermost first: what the script called. torch wraps its functions, to log them.
     names = [name for file, _, name in reversed(library) if "c10d_logger" not in file]
     if names:
-        return names[0]
+        return "" if names[0] == "<module>" else names[0]  # that is an import
     line = linecache.getline(*rank.place[:2])
     return "wait" if not inner and ".wait(" in line else ""
