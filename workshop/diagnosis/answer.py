@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from workshop.diagnosis import jobs
-from workshop.diagnosis.collectives import waiting
 from workshop.diagnosis.evidence import Evidence, Rank, show_place
 from workshop.diagnosis.reading import newest_record, read_record, record_of_process
 from workshop.diagnosis.rules import Finding, find
-from workshop.diagnosis.rules.collectives import STUCK_SECONDS, seconds_since_a_call
+from workshop.diagnosis.rules.collectives import hang_of
+from workshop.diagnosis.rules.messages import waited_in
 from workshop.diagnosis.steps import step_times
 
 LAST_LINES = 6
+NEXT_TIME = (
+    "Ask the next time while it runs, and let a hang end with an error: a timeout for "
+    "init_process_group; with Horovod HOROVOD_STALL_CHECK_TIME_SECONDS=10 and "
+    "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS=30."
+)
 
 
 @dataclass(frozen=True)
@@ -30,8 +36,15 @@ class Answer:
 
     @property
     def known(self) -> bool:
-        """Whether enough is recorded: of ranks that run, what they call."""
-        return bool(self.findings or self._calls_recorded or not self.evidence.running)
+        """Whether enough is recorded: of ranks that run, what they call; of others, their end."""
+        recorded = self._calls_recorded or not self.evidence.running
+        return bool(self.findings or (recorded and not self._killed))
+
+    @property
+    def _killed(self) -> list[Rank]:
+        """The ranks that left without a word: nobody knows what they would have done."""
+        ended = [] if self.evidence.running else self.evidence.everybody
+        return [rank for rank in ended if not (rank.end or rank.name.startswith("ps "))]
 
     @property
     def _calls_recorded(self) -> bool:
@@ -51,33 +64,37 @@ class Answer:
 
     def _nothing_found(self) -> list[str]:
         """The three lines of a job against which nothing speaks."""
-        state = "runs" if self.evidence.running else "has ended"
-        verdict = "it shows no fault" if self.known else "what it calls is not recorded"
+        state, everybody = "runs" if self.evidence.running else "has ended", self.evidence.everybody
+        verdict = "it shows no fault" if self._calls_recorded else "what it calls is not recorded"
+        if self._killed:
+            verdict = "a rank was killed, and whether it hung or worked is not known"
         first = f"{self.evidence.name} {state}; {verdict}."
-        everybody = self.evidence.everybody
         if not everybody:
             second = "Its log has no error that is known, and its ranks are not recorded."
             return [first, second, f"Mind: {jobs.ADVICE}"]
-        hang = waiting(self.evidence)
-        if hang and self.evidence.running and seconds_since_a_call(self.evidence) > STUCK_SECONDS:
+        hang = hang_of(self.evidence)
+        if hang and self.evidence.running:
             there, busy = hang.ranks[0], hang.missing[0]
             second = (
                 f"{there.name} waits in {hang.collective} at {show_place(hang.collective.place)}, "
-                f"and {busy.name} works on at {show_place(busy.place)}."
+                f"and {busy.name} has not come yet: it is at {show_place(busy.place)}."
             )
-            return [first, second, "Nothing is to be done, unless that takes too long: ask again."]
+            return [first, second, "Nothing to do, unless that takes too long: then ask again."]
+        if self._killed:
+            places = (f"{rank.name} at {show_place(rank.place)}" for rank in self._killed)
+            return [first, f"Killed: {', '.join(places)}. No error is known.", f"Do: {NEXT_TIME}"]
         if self._calls_recorded:
             second = (
-                f"Its {len(everybody)} ranks called the same collectives, none waits for a lost "
-                "one, and no error is known."
+                f"Its {len(everybody)} ranks called the same collectives, no rank waits for "
+                "another, and no error is known."
             )
-            return [first, second, "Nothing is to be done."]
+            return [first, second, "Nothing to do."]
         second = f"No collective of its {len(everybody)} ranks is recorded, and no error is known."
         third = (
-            "Nothing is to be done."
-            if self.known
-            else "So a hang would not show here (torch's collectives are recorded, TensorFlow's "
-            "and Horovod's are not). Ask again: ranks that stay at the lines below wait there."
+            "So a hang would not show here (torch's collectives are recorded, TensorFlow's and "
+            "Horovod's are not). Ask again: ranks that stay at the lines below wait there."
+            if self.evidence.running
+            else "Its ranks came to their end. That it was slow, or is wrong, would not show here."
         )
         return [first, second, third]
 
@@ -96,11 +113,11 @@ class Answer:
         rows += [f"  not read: {problem}" for problem in self.evidence.problems]
         if not self.evidence.everybody:
             rows += [f"  not recorded: {jobs.ADVICE}"]
-        last_lines = [
-            line.text
-            for line in self.evidence.lines
-            if line.text.strip() and "torch/distributed/run.py" not in line.text
-        ][-LAST_LINES:]
+        # Behind a rank's error, or Ctrl-C, follows what torchrun has to say of it.
+        script_log, *_ = re.split(
+            r"(?m)^Traceback.*\n +File .*torchrun|^.*distributed/run.py", self.evidence.text
+        )
+        last_lines = [text for text in script_log.splitlines() if text.strip()][-LAST_LINES:]
         return rows + [f"  log: {text[:150]}" for text in last_lines]
 
     __repr__ = __str__
@@ -112,12 +129,12 @@ def _sentence(text: str) -> str:
 
 def _state(rank: Rank) -> str:
     """Whether it lives, how it ended, what it called last, where it is."""
-    state = "runs, cannot answer now" if rank.silent else "runs" if rank.alive else "ended"
+    state = "runs" if rank.alive else "ended" if rank.end else "was killed"
+    state += ", in a call that lets Python do nothing else" if rank.silent else ""
     how = (rank.end.get("message") or rank.end.get("how", "")).splitlines()[:1]
     last = rank.collectives[-1] if rank.collectives else None
-    called = (
-        f"last call {last}{', in which it waits' if rank.pending else ''}" if last else "no call"
-    )
+    waits = f"waits in {call}" if (call := waited_in(rank)) else "no call is recorded"
+    called = f"last call {last}{', in which it waits' if rank.pending else ''}" if last else waits
     words = [", ".join([state, *(text[:120] for text in how)]), called]
     return f"{rank.name}: {'; '.join(words)}; now at {show_place(rank.place)}"
 

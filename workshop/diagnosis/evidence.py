@@ -51,6 +51,17 @@ class Collective:
         sizes = [filter(None, size.split("x")) for size in self.sizes.split(" + ")]
         return sum(math.prod(map(int, size)) for size in sizes) if self.sizes else 0
 
+    @property
+    def in_backward(self) -> bool:
+        """Whether DDP exchanges gradients by it; on GPUs a thread calls it that has no stack."""
+        files = [file for file, *_ in self.stack]
+        return any("/torch/autograd/" in f for f in files) or not (files or self.place[0])
+
+    @property
+    def in_join(self) -> bool:
+        """Whether its rank has no more data, and within `Join` only answers the others."""
+        return any("/algorithms/join.py" in f and name == "__exit__" for f, _, name in self.stack)
+
     def __str__(self) -> str:
         of = " ".join(filter(None, [self.sizes, self.dtypes]))
         return f"{self.op} no. {self.seq}" + (f" ({of})" if of else "")
@@ -115,6 +126,13 @@ class Rank:
         return Counter(places[number] for when, number in seen if begin <= when <= end)
 
     @property
+    def averages_in(self) -> str:
+        """The group in which it exchanges gradients, or else adds up; "" if it does neither."""
+        sums = [c for c in self.collectives if "reduce" in c.op]
+        groups = Counter(call.group for call in [c for c in sums if c.in_backward] or sums)
+        return max(groups, key=groups.__getitem__, default="")
+
+    @property
     def objects(self) -> dict:
         """What its models, optimizers and loaders say."""
         return self.note.get("objects", {})
@@ -169,6 +187,12 @@ class LogLine:
 def is_script(place: Place) -> bool:
     """Whether a line is of somebody's script, not of the interpreter or a package."""
     return bool(place[0]) and not any(part in place[0] for part in LIBRARIES)
+
+
+def name_ranks(ranks: Sequence[Rank]) -> str:
+    """Such as "ranks 0, 1 and 3"."""
+    *first, last = [str(rank.number) for rank in ranks]
+    return f"ranks {', '.join(first)} and {last}" if first else f"rank {last}"
 
 
 def show_place(place: Place) -> str:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ast
+import linecache
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from workshop.diagnosis.evidence import Place, is_script
+from workshop.diagnosis.evidence import Collective, Place, is_script
 
 # How scripts ask which rank they are
 RANK = (
-    r"(?i)(^|[^a-z])(local_?|global_?|world_?)?rank([^a-z]|$)|is_(main|master|chief)|main_process"
+    r"(?i)(^|[^a-z])(local_?|global_?|world_?)?rank([^a-z]|$)"
+    r"|is_(main|master|chief|(global|local|world)_zero)|main_process"
 )
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
@@ -72,6 +74,25 @@ def break_out_of(stack: Sequence[Place], other: Sequence[Place]) -> Place | None
             if breaks and loop and loop.lineno == first:
                 return file, node.lineno, function
     return None
+
+
+def try_that_goes_on(stack: Sequence[Place]) -> Place | None:
+    """The innermost `try` around a call with an `except` after which the script may go on."""
+    for file, line, function in filter(is_script, stack):
+        for node in reversed(_nodes(file, ast.Try)):
+            ends = [handler.body[-1] for handler in node.handlers]
+            if _is_in(line, node.body) and not all(isinstance(end, ast.Raise) for end in ends):
+                return file, node.lineno, function
+    return None
+
+
+def lines_with(calls: Iterable[Collective], words: str) -> str:
+    """Where a regular expression is in their scripts, such as "train.py:7, train.py:9"."""
+    files = sorted({place[0] for call in calls for place in filter(is_script, call.stack)})
+    lines = ((file, *line) for file in files for line in enumerate(linecache.getlines(file), 1))
+    return ", ".join(
+        f"{Path(file).name}:{no}" for file, no, text in lines if re.search(words, text)
+    )
 
 
 def in_for_loop(place: Place) -> bool:

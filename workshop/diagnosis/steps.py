@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -25,7 +26,9 @@ class StepTimes:
     """Of one rank, seconds per step, medians; shares of samples.
 
     seconds: the whole step. wait: for the last rank. communication: exposed, without the wait.
-    data: share of the step in which it waited for data, 0 to 1; None without samples.
+    data: share of the step in which it waited for data, 0 to 1. last: share of the steps in which
+    it came last, in that third of the run in which it did least often. ended: Unix times of the
+    steps' ends.
     """
 
     rank: int
@@ -33,6 +36,8 @@ class StepTimes:
     wait: float
     communication: float
     data: float
+    last: float
+    ended: list[float]
 
     @property
     def compute(self) -> float:
@@ -43,7 +48,7 @@ class StepTimes:
 @dataclass(frozen=True)
 class Steps:
     """of_ranks: by rank. count: steps seen. mean: seconds of a step, with what lies between epochs.
-    collectives, bytes: of a step, of one rank."""
+    collectives, bytes: of a step, of one rank; with DDP, of its gradients."""
 
     of_ranks: list[StepTimes]
     count: int
@@ -63,8 +68,11 @@ def step_times(evidence: Evidence) -> Steps | None:
         {call.seq: call for call in rank.collectives if call.group == group}
         for rank in evidence.ranks
     ]
-    common = sorted(set.intersection(*(set(of_rank) for of_rank in calls)))
-    period = _period([calls[0][seq] for seq in common])
+    everywhere = sorted(set.intersection(*(set(of_rank) for of_rank in calls)))
+    common = [seq for seq in everywhere if not any(of_rank[seq].in_join for of_rank in calls)]
+    # With DDP a step ends with its gradients, whatever else is called in some steps or in all.
+    marks = [seq for seq in common if calls[0][seq].in_backward] or common
+    period = _period([calls[0][seq] for seq in marks])
     if period is None:
         return None
     # Buckets of one size look alike; DDP knows how many there are in a step.
@@ -73,12 +81,12 @@ def step_times(evidence: Evidence) -> Steps | None:
     if buckets > period and buckets % period == 0:
         period = buckets
     # Whole steps of the part that repeats, by the number of each one's last collective.
-    last = _repeating(calls[0], common, period)
+    last = _repeating(calls[0], marks, period)
     ends = last[::-1][::period][::-1]
     if len(ends) < MIN_STEPS:
         return None
-    inside = common[common.index(ends[-1]) - period + 1 : common.index(ends[-1]) + 1]
-    waits = _longest_waits(calls, common, period, ends)
+    inside = marks[marks.index(ends[-1]) - period + 1 : marks.index(ends[-1]) + 1]
+    waits = _longest_waits(calls, common, ends)
     return Steps(
         [
             _times_of_rank(rank, calls, index, ends, waits)
@@ -119,15 +127,16 @@ def _repeating(calls: dict[int, Collective], common: list[int], period: int) -> 
     return common[max(begin - period + 1, 0) : end]
 
 
-def _longest_waits(calls: list[dict], common: list[int], period: int, ends: list[int]) -> list[int]:
+def _longest_waits(calls: list[dict], common: list[int], ends: list[int]) -> list[int]:
     """The numbers of that collective of each step at which the ranks wait longest in all."""
 
     def waits(numbers: list[int]) -> float:
         created = [[of_rank[seq].created for of_rank in calls] for seq in numbers]
         return statistics.median(sum(max(times) - time for time in times) for times in created)
 
-    places = [common.index(seq) for seq in ends[1:]]
-    candidates = ([common[place - back] for place in places] for back in range(period))
+    places = [common.index(seq) for seq in ends]
+    in_each = min(b - a for a, b in itertools.pairwise(places))
+    candidates = ([common[place - back] for place in places[1:]] for back in range(in_each))
     return max(candidates, key=waits)
 
 
@@ -135,18 +144,26 @@ def _times_of_rank(
     rank: Rank, calls: list[dict], index: int, ends: list[int], waits: list[int]
 ) -> StepTimes:
     own_calls = calls[index]
-    seconds = statistics.median(
-        own_calls[b].created - own_calls[a].created for a, b in itertools.pairwise(ends)
-    )
+    ended = [own_calls[seq].created for seq in ends]
+    seconds = step_seconds(ended)
     latest = {seq: max(of_rank[seq].created for of_rank in calls) for seq in waits}
     wait = statistics.median(latest[seq] - own_calls[seq].created for seq in waits)
-    seen = rank.samples(own_calls[ends[0]].created, own_calls[ends[-1]].created)
+    late = [latest[seq] == own_calls[seq].created for seq in waits]
+    third = len(late) // 3
+    thirds = (late[:third], late[third:-third], late[-third:])
+    last = min(statistics.mean(part) for part in thirds)
+    seen = rank.samples(ended[0], ended[-1])
     total = sum(seen.values()) or 1
     share: defaultdict[str, float] = defaultdict(float)
     for place, count in seen.items():
         share[place[0]] += count / total
     exposed = min(_exposed(rank, share["communication"] * seconds, wait), max(seconds - wait, 0.0))
-    return StepTimes(rank.number, seconds, wait, exposed, share["data"])
+    return StepTimes(rank.number, seconds, wait, exposed, share["data"], last, ended)
+
+
+def step_seconds(ended: Sequence[float]) -> float:
+    """The median of the steps that ended at these times."""
+    return statistics.median(b - a for a, b in itertools.pairwise(ended))
 
 
 def _exposed(rank: Rank, inside: float, wait: float) -> float:

@@ -19,12 +19,12 @@ from workshop.paths import ROOT
 RECORDED = Path(__file__).with_name("recorded")
 # name -> the cause; with "fixed", a job against which nothing speaks
 NAMES = {
-    "only_rank_0": "different collectives",
-    "different_order": "order of collectives",
-    "other_type": "size or type differs",
-    "group_of_some": "group not made by all",
-    "early_stop": "rank ended early",
-    "long_evaluation": "rank somewhere else",
+    "only_rank_0": "one rank makes another call",
+    "different_order": "the ranks call in different orders",
+    "other_type": "the tensors differ in size or type",
+    "group_of_some": "not all ranks made the group",
+    "early_stop": "one rank ended early",
+    "long_evaluation": "one rank does something else",
     "missing_rank": "rendezvous",
     "dead_worker": "data worker died",
     "nan_on_one_rank": "not a number",

@@ -9,7 +9,9 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -74,7 +76,7 @@ def test_a_hang_is_explained_and_the_ranks_go_on(hanging, tmp_path):
     text = str(workshop.why(hanging.record))
     assert time.monotonic() - began < 5
     first, second, third = text.splitlines()[:3]
-    assert answer.evidence.running and answer.cause == "rank somewhere else"
+    assert answer.evidence.running and answer.cause == "one rank does something else"
     assert "rank 0 waits in all_reduce no. 4 (8 Float) at train.py:" in first
     assert "Rank 1 is not there: it is at train.py:" in second and "in elsewhere" in second
     assert third.startswith("Do: ")
@@ -132,7 +134,7 @@ def test_a_rank_that_cannot_answer_shows_its_stack_and_goes_on(tmp_path):
         processes.until(lambda: processes.lines, 120)
         time.sleep(2)
         text = str(diagnose(processes.record))
-        assert "rank 0: runs, cannot answer now" in text and "in computes_alone" in text
+        assert "rank 0: runs, in a call that lets Python" in text and "in computes_alone" in text
         processes.wait(120)
     assert [line.text for line in processes.lines] == ["begin", "end"]
 
@@ -261,6 +263,26 @@ def test_a_sitecustomize_of_the_environment_still_runs(tmp_path):
     assert done.stdout.splitlines() == lines and not done.stderr
 
 
+SHARES = """
+import sys
+sys.path.append(sys.argv[1])
+import torch, workshop_recorder as recorder
+import torch.distributed as dist
+from torch.distributed.optim import ZeroRedundancyOptimizer
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
+assert recorder.has_ddp()
+optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, lr=0.1)
+assert not recorder.has_ddp()
+"""
+
+
+def test_an_optimizers_share_of_the_weights_is_not_compared():
+    """ZeroRedundancyOptimizer makes a plain one on each rank, of other weights on each."""
+    command = [sys.executable, "-c", SHARES, recording.RECORDER]
+    subprocess.run(command, check=True, timeout=120)
+
+
 DUMPS = """
 import pickle, sys
 sys.path.append(sys.argv[1])
@@ -299,7 +321,7 @@ def test_a_parameter_server_at_whose_port_nobody_listens(monkeypatch):
         task = Rank(-1, note | {"began": 0, "time": seconds})
         evidence = Evidence("job", tasks=[task])
         answer = Answer(evidence, find(evidence))
-        assert answer.cause == cause and "worker 0: ended" in str(answer)
+        assert answer.cause == cause and "worker 0: was killed" in str(answer)
 
 
 def test_what_the_recorder_compares(monkeypatch):
@@ -316,12 +338,45 @@ def test_what_the_recorder_compares(monkeypatch):
     sets += [Subset(TensorDataset(x), range(5, 10)), TensorDataset(x)]
     prints = [recorder.fingerprint(data) for data in sets]
     assert len(set(prints)) == 5 and recorder.fingerprint(TensorDataset(x.clone())) == prints[-1]
+
+    class Sampler:
+        def __init__(self, rank):
+            self.rank = rank
+
+        def __len__(self):
+            return 0  # and so it is false
+
+    samplers = [Sampler(rank) for rank in (0, 1, 1)]
+    loaders = [torch.utils.data.DataLoader(x, batch_sampler=sampler) for sampler in samplers]
+    notes = [recorder.describe_loader(loader, torch.utils.data) for loader in loaders]
+    assert [note["data"] == notes[1]["data"] for note in notes] == [False, True, True]
+    assert [note["batch_sampler"] for note in notes] == ["Sampler"] * 3
     linear = torch.nn.Linear(4, 2)
     before = recorder.hash_of_some(torch.optim.SGD(linear.parameters(), 0.1))
     with torch.no_grad():
         linear.bias += 1
     assert before != recorder.hash_of_some(torch.optim.SGD(linear.parameters(), 0.1)) is not None
     assert recorder.hash_of_some(torch.optim.SGD([x], 0.1)) is None  # no Parameter: such as DTensor
+
+
+def test_the_scripts_other_threads_are_noted(monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(recording.RECORDER), *sys.path])
+    import workshop_recorder
+
+    def decode():
+        ends.wait(60)
+
+    def names():
+        noted = workshop_recorder.Recorder.other_threads(SimpleNamespace(main=main))
+        return [(name, function) for name, _, _, function in noted]
+
+    main, ends = threading.main_thread().ident, threading.Event()
+    thread = threading.Thread(target=decode, name="loader")
+    thread.start()
+    assert ("loader", "decode") in names()
+    ends.set()
+    thread.join()
+    assert "loader" not in dict(names())
 
 
 def test_a_process_whose_path_is_made_of_a_ranks_is_recorded_too():

@@ -70,9 +70,9 @@ def job(status: str, *lines: str, instances: int = 1, reason: str = "") -> Clien
         (job("Failed", reason="CapacityError: no capacity"), "quota"),
         (
             job("Failed", reason="ExitCode 1: Timed out waiting 25 ms"),
-            "rank missing",
+            "a rank did not come",
         ),
-        (job("Failed", reason="AlgorithmError: ExitCode 137"), "rank killed"),
+        (job("Failed", reason="AlgorithmError: ExitCode 137"), "a rank was killed"),
         (job("Failed", "Killed process 812 (python)", reason="ExitCode 137"), "out of memory"),
         (job("Failed", reason="Please use an instance type with more memory"), "out of memory"),
     ],

@@ -44,9 +44,9 @@ def test_ranks_that_call_the_same_are_healthy():
 @pytest.mark.parametrize(
     ("change", "cause"),
     [
-        ({"op": "broadcast"}, "different collectives"),
-        ({"sizes": "65"}, "size or type differs"),
-        ({"dtypes": "Double"}, "size or type differs"),
+        ({"op": "broadcast"}, "one rank makes another call"),
+        ({"sizes": "65"}, "the tensors differ in size or type"),
+        ({"dtypes": "Double"}, "the tensors differ in size or type"),
         ({"sizes": "8x8"}, ""),  # another shape, the same numbers
     ],
 )
@@ -77,7 +77,7 @@ def test_a_job_that_runs_is_no_hang_after_a_moment():
         assert cause_of(evidence) == ""
     for rank in evidence.ranks:
         rank.note["time"] = 130.0
-    assert cause_of(evidence) == "rank somewhere else"
+    assert cause_of(evidence) == "one rank does something else"
 
 
 def test_step_times_tell_who_waits():
@@ -116,9 +116,12 @@ def test_what_a_rank_died_of_outweighs_what_the_log_also_says():
 @pytest.mark.parametrize(
     ("line", "cause"),
     [
-        ('{"event": "broken", "save": 3, "error": "EOFError: "}', "file overwritten"),
-        ('{"save": 3, "error": "OSError: [Errno 22] Invalid argument"}', "file overwritten"),
-        ("UnpicklingError: Weights only load failed", "file overwritten"),
+        ('{"event": "broken", "save": 3, "error": "EOFError: "}', "the file is half written"),
+        (
+            '{"save": 3, "error": "OSError: [Errno 22] Invalid argument"}',
+            "the file is half written",
+        ),
+        ("UnpicklingError: Weights only load failed", "the file is half written"),
         ("FileNotFoundError was handled", ""),
     ],
 )
@@ -138,7 +141,11 @@ reduce(weight)
 
 @pytest.mark.parametrize(
     ("lines", "cause"),
-    [((3, 4), "uneven batches"), ((4, 5), "order of collectives"), ((3, 3), "size or type")],
+    [
+        ((3, 4), "uneven batches"),
+        ((4, 5), "the ranks call in different orders"),
+        ((3, 3), "the tensors differ"),
+    ],
 )
 def test_a_rank_behind_its_loop_is_told_by_the_script(tmp_path, lines, cause):
     """No dump: a rank that gloo aborts leaves its stack alone."""
@@ -154,8 +161,8 @@ def test_a_rank_behind_its_loop_is_told_by_the_script(tmp_path, lines, cause):
 @pytest.mark.parametrize(
     ("statuses", "kills", "cause"),
     [
-        ([-9], 0, "rank killed"),
-        ([137], 0, "rank killed"),
+        ([-9], 0, "a rank was killed"),
+        ([137], 0, "a rank was killed"),
         ([137], 1, "out of memory"),
         ([0], 0, ""),
     ],
@@ -216,7 +223,7 @@ def test_ranks_that_all_gave_up_are_not_healthy():
     evidence = ranks_with([call(1)], [call(1)], end=end)
     evidence.statuses = [1]
     assert cause_of(evidence) == "all wait in one call"
-    assert cause_of(ranks_with([], [], end=end)) == "rank missing"
+    assert cause_of(ranks_with([], [], end=end)) == "a rank did not come"
 
 
 def at(line: int, file="/a/train.py") -> dict:
@@ -233,7 +240,9 @@ barrier()
 """
 
 
-@pytest.mark.parametrize(("line", "cause"), [(5, "different collectives"), (6, "uneven batches")])
+@pytest.mark.parametrize(
+    ("line", "cause"), [(5, "one rank makes another call"), (6, "uneven batches")]
+)
 def test_a_branch_in_the_loop_is_told_from_a_loop_that_was_left(tmp_path, line, cause):
     (tmp_path / "train.py").write_text(LOOP)
     calls = [call(n, **at(3, tmp_path / "train.py")) for n in range(1, 6)]
@@ -245,8 +254,22 @@ def test_groups_that_are_called_in_another_order():
     calls = [call(n, group=group) for n in range(1, 4) for group in "12"]
     waits = [[*calls, dataclasses.replace(call(4, group=group), done=False)] for group in "12"]
     evidence = ranks_with(*waits)
-    assert cause_of(evidence) == "order of collectives"
+    assert cause_of(evidence) == "the ranks call in different orders"
     assert "group 2" in str(Answer(evidence, find(evidence)))
+
+
+def test_a_rank_that_meets_nobody_in_the_first_call_of_a_group(tmp_path):
+    """Not an order of calls: the ranks that are to be there have a group of another kind."""
+    (script := tmp_path / "train.py").write_text("group = dist.new_group([0, 1])\nreduce(group)\n")
+    calls = [call(n) for n in range(1, 6)]
+    first = call(1, group="1", done=False, stack=((str(script), 2, "f"),))
+    evidence = ranks_with([*calls, first], [*calls, call(6, done=False)])
+    finding = find(evidence)[0]
+    assert (
+        finding.cause == "not all ranks made the group"
+        and "new_group (at train.py:1)" in finding.reason
+    )
+    assert "in all_reduce no. 1 (64 Float), its first call of group 1" in finding.reason
 
 
 def test_a_line_that_only_one_rank_ever_calls():
@@ -255,7 +278,7 @@ def test_a_line_that_only_one_rank_ever_calls():
     waits = [*alone, dataclasses.replace(call(6, **at(29)), done=False)]
     evidence = ranks_with(waits, calls)
     evidence.ranks[1].note["end"] = {"how": "exit"}
-    assert cause_of(evidence) == "different collectives"
+    assert cause_of(evidence) == "one rank makes another call"
 
 
 @pytest.mark.parametrize(("seconds", "cause"), [(30, "all wait in one call"), (2, "")])
@@ -294,7 +317,7 @@ def test_the_branch_that_only_some_ranks_take_is_shown(tmp_path, other, reason):
         ]
     )
     finding = find(evidence)[0]
-    assert finding.cause == "different collectives"
+    assert finding.cause == "one rank makes another call"
     assert (reason in finding.reason) == (not other)
 
 
@@ -354,7 +377,7 @@ def test_where_no_call_is_recorded_a_hang_would_not_show():
     evidence.running = True
     answer = Answer(evidence, find(evidence))
     assert not answer.known and "a hang would not show" in str(answer)
-    assert Answer(ranks_with([call(1)], [call(1)]), []).known
+    assert Answer(ranks_with([call(1)], [call(1)], end={"how": "exit"}), []).known
 
 
 RECV = ("/v/site-packages/torch/distributed/distributed_c10d.py", 9, "recv")
@@ -376,9 +399,10 @@ def stays(*stacks: list, since: float = 180.0, **note) -> Evidence:
     ("stacks", "cause", "reason"),
     [
         ([[RECV, WRAPPER], [RECV, WRAPPER]], "sends and receives do not match", "nobody sends"),
-        ([[RECV, WRAPPER], []], "rank somewhere else", "rank 1 is at train.py:7"),
-        ([[HOROVOD], []], "rank somewhere else", "rank 1 is at train.py:7"),
+        ([[RECV, WRAPPER], []], "one rank does something else", "rank 1 is at train.py:7"),
+        ([[HOROVOD], []], "one rank does something else", "rank 1 is at train.py:7"),
         ([[HOROVOD], [HOROVOD]], "", ""),  # all in one call, which may be long
+        ([[RECV, (RECV[0], 1, "<module>")], []], "", ""),  # an import
         ([[], []], "", ""),
     ],
 )
@@ -390,15 +414,35 @@ def test_ranks_that_stay_in_a_call_that_nobody_records(stacks, cause, reason):
     assert cause_of(stays(*[[*stack, script] for stack in stacks], since=195.0)) == ""
 
 
+def test_ranks_that_were_killed_while_they_waited_are_never_healthy():
+    """Long in Horovod's calls: that is the cause. For a moment, or nowhere: nobody knows."""
+    script = ("/a/train.py", 7, "train")
+    for stack, since, cause in (
+        ([HOROVOD, script], 180.0, "one rank does something else"),
+        ([HOROVOD, script], 199.0, ""),
+        ([script], 180.0, ""),
+    ):
+        evidence = stays(stack, [script], since=since)
+        evidence.running = evidence.ranks[0].alive = evidence.ranks[1].alive = False
+        answer = Answer(evidence, find(evidence))
+        assert answer.cause == cause and answer.known == bool(cause)
+        assert cause or "a rank was killed, and whether it hung" in str(answer).splitlines()[0]
+        assert "Nothing" not in str(answer) and "no fault" not in str(answer)
+    evidence = ranks_with([], [], end={"how": "exit"})
+    evidence.tasks.append(Rank(-1, {"task": "ps 0"}))  # a parameter server never ends by itself
+    ended = Answer(evidence, [])
+    assert ended.known and "no fault" not in str(ended) and "would not show" in str(ended)
+
+
 def test_horovods_calls_in_both_branches_of_an_if_about_the_rank(tmp_path):
     script = tmp_path / "train.py"
     script.write_text("if hvd.rank() == 0:\n    reduce()\nelse:\n    save()\n")
     places = [(str(script), line, "<module>") for line in (2, 4)]
     evidence = stays([HOROVOD, places[0]], [places[1]])
-    assert cause_of(evidence) == "different collectives"
+    assert cause_of(evidence) == "one rank makes another call"
     assert "train.py:1" in find(evidence)[0].reason
     evidence = stays([HOROVOD, places[0]], [HOROVOD, ("/a/train.py", 7, "train")])
-    assert cause_of(evidence) == "order of collectives"
+    assert cause_of(evidence) == "the ranks call in different orders"
 
 
 def test_an_if_that_one_rank_took_for_a_value_of_its_own(tmp_path):
@@ -414,7 +458,7 @@ def test_an_if_that_one_rank_took_for_a_value_of_its_own(tmp_path):
         ]
     )
     finding = find(evidence)[0]
-    assert finding.cause == "different collectives" and "train.py:3" in finding.reason
+    assert finding.cause == "one rank makes another call" and "train.py:3" in finding.reason
     assert finding.reason.startswith("rank 1 took")
 
 
@@ -432,10 +476,45 @@ def test_a_rank_that_works_on_is_no_fault(tmp_path):
     script = tmp_path / "train.py"
     script.write_text("for batch in data:\n    look()\nwhile not ready():\n    sleep()\n")
     assert cause_of(late([(str(script), 2, "f")], since=180.0)) == ""  # works a loop off
-    assert cause_of(late([(str(script), 4, "f")], since=180.0)) == "rank somewhere else"  # polls
+    assert (
+        cause_of(late([(str(script), 4, "f")], since=180.0)) == "one rank does something else"
+    )  # polls
     assert cause_of(late([(str(script), 4, "f")], since=199.0)) == ""  # has moved
     answer = Answer(moving := late([(str(script), 2, "f")], since=180.0), find(moving))
-    assert "rank 1 works on at train.py:2" in str(answer)
+    assert "rank 1 has not come yet: it is at train.py:2" in str(answer)
+
+
+SKIPS = """
+for batch in data:
+    try:
+        step()
+    except RuntimeError:
+        zero_grad()
+while not ready():
+    sleep(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("handler", "cause"), [("zero_grad()", "a rank skipped"), ("raise", "rank")]
+)
+def test_a_rank_that_swallowed_an_error_and_polls(tmp_path, handler, cause):
+    """It moves between two lines and is not busy; that the others wait makes no straggler."""
+    (script := tmp_path / "train.py").write_text(SKIPS.replace("zero_grad()", handler))
+    place = {"place": (str(script), 4, "f"), "stack": ((str(script), 4, "f"),)}
+    steps = [
+        [dataclasses.replace(call(n, **place), created=100 + 0.1 * n + late) for n in range(2, 40)]
+        for late in (0.06, 0.0)
+    ]
+    steps[0].append(dataclasses.replace(call(40, **place), created=105.0, done=False))
+    evidence = ranks_with(*steps, time=130.0, since=129.0)
+    evidence.running = evidence.ranks[0].alive = evidence.ranks[1].alive = True
+    note = {"stack": [(str(script), 7, "f")], "places": [["compute", str(script), 8, "f"]]}
+    evidence.ranks[1].note |= note | {"samples": [[120 + 0.1 * n, 0] for n in range(99)]}
+    (finding,) = find(evidence)
+    assert finding.cause == "one rank does something else"
+    skipped = "38 times and the others 39 times: an error in the `try` at train.py:3"
+    assert (skipped in finding.reason) == (handler != "raise")
 
 
 def test_an_answer_from_elsewhere_that_does_not_come():
@@ -444,7 +523,7 @@ def test_an_answer_from_elsewhere_that_does_not_come():
         ("/p/lib/python3.11/u.py", 2, "urlopen"),
     ]
     evidence = late([*stack, ("/a/train.py", 9, "log")], since=180.0)
-    assert cause_of(evidence) == "waits for the network"
+    assert cause_of(evidence) == "one rank waits for the network"
     assert "in urlopen" in find(evidence)[0].reason
 
 
@@ -474,6 +553,15 @@ def test_weights_that_differ_while_ddp_trains(hashes, cause):
     assert cause_of(evidence) == ""
 
 
+def test_models_of_two_groups_may_differ():
+    """Ranks 0 and 1 train one model in a group of theirs, ranks 2 and 3 another one."""
+    for values, cause in (((5, 5, 6, 6), ""), ((5, 5, 6, 7), "weights differ")):
+        evidence = ranks_with(*[[call(1, group=group)] for group in "1122"], ddp=True)
+        for rank, value in zip(evidence.ranks, values, strict=True):
+            rank.note["hashes"] = [{"1": value, "2": value}]
+        assert cause_of(evidence) == cause
+
+
 def test_processes_that_train_each_for_itself():
     note = {"optimizer_steps": 50, "joined": False, "libraries": [], "variables": {}}
     assert cause_of(ranks_with([], [], **note)) == "ranks do not know each other"
@@ -488,9 +576,11 @@ def test_equal_loaders_over_different_data():
         evidence = ranks_with([call(1)], [call(1)])
         for rank, row in zip(evidence.ranks, rows, strict=True):
             row |= {"distributed": False, "shuffle": None, "epoch": None}
+            row["batch_sampler"] = "BucketSampler"
             rank.note["objects"] = {"loaders": [row], "models": [{"batch_norms": 0, "buckets": ""}]}
         return evidence
 
+    assert "a BucketSampler over" in find(loaders(7, 7))[0].where
     assert cause_of(loaders(7, 7)) == "same data on all ranks"
     assert cause_of(loaders(7, 8)) == ""
 
@@ -510,8 +600,56 @@ def left_a_loop(tmp_path, script: str, inside: int, behind: int) -> Evidence:
 def test_a_break_of_one_rank_is_told_from_fewer_batches(tmp_path):
     body = "for epoch in e:\n    for batch in data:\n        step()\n{}barrier()\n"
     stops = left_a_loop(tmp_path, body.format("    if bad:\n        break\n"), 3, 6)
-    assert cause_of(stops) == "rank ended early" and "train.py:4" in find(stops)[0].reason
+    assert cause_of(stops) == "one rank ended early" and "train.py:4" in find(stops)[0].reason
     assert cause_of(left_a_loop(tmp_path, body.format(""), 3, 4)) == "uneven batches"
+
+
+def test_a_rank_that_calls_something_inside_the_loop_has_not_left_it(tmp_path):
+    """Rank 0's call, in a callback's loop, is one that the others never make."""
+    path = tmp_path / "train.py"
+    for test, reason in (("is_global_zero", "see the `if` at train.py:4"), ("lucky", "the `if`")):
+        lines = ("while steps:", "    step()", "    for callback in callbacks:")
+        path.write_text("\n".join([*lines, f"        if {test}:", "            share()"]))
+        places = [(str(path), line, "<module>") for line in (2, 5)]
+        steps = [call(n, place=places[0], stack=(BACKWARD, places[0])) for n in range(1, 7)]
+        other = call(6, "broadcast", place=places[1], stack=(places[1],), done=False)
+        finding = find(ranks_with([*steps[:5], other], steps))[0]
+        assert finding.cause == "one rank makes another call" and reason in finding.reason
+
+
+def test_a_rank_whose_queue_nobody_fills():
+    stack = [("/p/lib/python3.11/queue.py", 1, "get"), ("/a/train.py", 9, "batches")]
+    evidence = late(stack, since=180.0)
+    evidence.ranks[1].note["other_threads"] = []
+    assert cause_of(evidence) == "one rank waits for a thread"
+    assert "train.py:9 in batches, in get, for another thread: but none" in find(evidence)[0].reason
+    evidence.ranks[1].note["other_threads"] = [["loader", "/a/train.py", 30, "decode"]]
+    assert "thread: loader is at train.py:30 in decode" in find(evidence)[0].reason
+
+
+@pytest.mark.parametrize(("name", "reason"), [("save", "rank 0 still wrote it, at"), ("f", "half")])
+def test_a_file_that_is_read_while_a_rank_writes_it(name, reason):
+    evidence = ranks_with([call(1)], [call(1)])
+    evidence.ranks[0].note["stack"] = [("/a/train.py", 3, "put"), ("/a/train.py", 9, name)]
+    message = "RuntimeError: PytorchStreamReader failed reading file data/15: file read failed."
+    evidence.ranks[1].note["end"] = {"how": "exception", "message": message}
+    finding = find(evidence)[0]
+    assert reason in finding.reason and "barrier" in finding.remedy
+
+
+def test_a_batch_of_one_is_no_fault_of_the_line_that_raised():
+    message = "ValueError: Expected more than 1 value per channel when training, got input size"
+    evidence = ranks_with([], [], end={"how": "exception", "message": message})
+    assert cause_of(evidence) == "batch of one" and "drop_last" in find(evidence)[0].remedy
+
+
+def test_a_call_around_ddps_wrapper_is_shown(tmp_path):
+    (script := tmp_path / "train.py").write_text("save(m.module.state_dict())\nm.module.act(x)\n")
+    calls = [call(1, **at(1, script))]
+    evidence = ranks_with(calls, calls, ddp=True)
+    for rank in evidence.ranks:
+        rank.note["hashes"] = [{"1": rank.number, "2": rank.number}]
+    assert "(train.py:2)" in find(evidence)[0].reason
 
 
 def test_an_optimizer_of_weights_that_the_model_has_no_more():
@@ -525,13 +663,69 @@ def test_an_optimizer_of_weights_that_the_model_has_no_more():
         assert cause_of(evidence) == cause
 
 
-def test_ranks_whose_data_are_at_an_end_in_join_make_nobody_a_straggler():
-    calls = [
-        [dataclasses.replace(call(n), created=100 + 0.1 * n + late) for n in range(2, 40)]
-        for late in (0.0, 0.06)
+def steps_of(*late: float, steps=range(2, 40), **change) -> list[list[Collective]]:
+    """Of each rank the calls, one in each step of 0.1 s, so many seconds after the others'."""
+    return [
+        [dataclasses.replace(call(n, **change), created=100 + 0.1 * n + wait) for n in steps]
+        for wait in late
     ]
-    evidence = ranks_with(*calls)
-    assert cause_of(evidence) == "straggler"
-    join = "/v/site-packages/torch/distributed/algorithms/join.py"
-    evidence = ranks_with(*calls, stack=[[join, 1, "__exit__"]])
+
+
+def test_ranks_whose_data_are_at_an_end_in_join_make_nobody_a_straggler():
+    """Rank 0's data end first; it answers the other's calls at once, also after the end."""
+    join = ("/v/site-packages/torch/distributed/algorithms/join.py", 1, "__exit__")
+    together, answers = steps_of(0.0, 0.0, steps=range(2, 20)), steps_of(0.0, steps=range(20, 80))
+    joined = [dataclasses.replace(c, stack=(join,)) for c in answers[0]]
+    alone = steps_of(0.06, steps=range(20, 80))[0]
+    assert cause_of(ranks_with(together[0] + answers[0], together[1] + alone)) == "straggler"
+    assert cause_of(ranks_with(together[0] + joined, together[1] + alone)) == ""
+
+
+def test_who_is_slow_in_a_part_of_the_run_is_no_straggler():
+    """As with a file on a slower disk; the median of the wait is past the bound."""
+    slow, other = steps_of(0.0, 0.06, steps=range(2, 32)), steps_of(0.06, 0.0, steps=range(32, 50))
+    evidence = ranks_with(*[a + b for a, b in zip(slow, other, strict=True)])
     assert cause_of(evidence) == ""
+    assert cause_of(ranks_with(*slow)) == "straggler"
+
+
+BACKWARD = ("/v/site-packages/torch/autograd/graph.py", 9, "_engine_run_backward")
+
+
+def test_a_step_of_ddp_ends_with_its_gradients_and_not_with_an_epoch():
+    """Ten steps in each epoch, of a buffer and a gradient; then rank 0 validates for a second."""
+    calls: list[list[Collective]] = [[], []]
+    for number, of_rank in enumerate(calls):
+        seq = 0
+        for epoch in range(6):
+            for step in range(11):
+                late = 1.0 if step == 10 and number == 0 else 0.0
+                created = 100 + 2.0 * epoch + 0.1 * step + late
+                names = ["broadcast", "all_reduce"] if step < 10 else ["barrier"]
+                for op in names:
+                    seq += 1
+                    stack = (BACKWARD,) if op == "all_reduce" else ()
+                    of_rank.append(call(seq, op, created=created, stack=stack))
+    evidence = ranks_with(*calls)
+    steps = step_times(evidence)
+    assert steps is not None and (steps.count, steps.collectives) == (60, 1)
+    assert cause_of(evidence) == ""
+
+
+@pytest.mark.parametrize(("growth", "cause"), [(0.02, "steps get slower and slower"), (0.0, "")])
+def test_steps_that_get_slower_and_slower_name_the_line_that_grew(growth, cause):
+    """From 0.1 s to 0.7 s, all in line 9; and 0.1 s in line 7."""
+    calls, samples, now = [], [], 100.0
+    for step in range(30):
+        samples += [[now, 0]] + [
+            [now + 0.1 * part, 1] for part in range(1, int(10 * growth * step))
+        ]
+        now += 0.1 + growth * step
+        calls.append(call(step + 1, created=now, stack=(BACKWARD,)))
+        calls[-1] = dataclasses.replace(calls[-1], seq=2 * step + 1)
+        gather = {"sizes": str(64 * step), "created": now + 0.01, "place": ("/a/train.py", 9, "f")}
+        calls.append(call(2 * step + 2, "all_gather", **gather))
+    places = [["compute", "/a/train.py", line, "f"] for line in (7, 9)]
+    evidence = ranks_with(calls, calls, places=places, samples=samples)
+    assert cause_of(evidence) == cause
+    assert not cause or "train.py:9" in find(evidence)[0].where

@@ -33,6 +33,7 @@ RULES: tuple[Rule, ...] = (
     silent.same_data,
     silent.batch_norm,
     # Slow
+    slow.slower_and_slower,
     slow.slow_input,
     slow.straggler,
     slow.oversubscribed,

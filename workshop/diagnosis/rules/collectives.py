@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import itertools
+import linecache
 from collections.abc import Sequence
 
 from workshop.diagnosis.collectives import Mismatch, Waiting, first_mismatch, steps_by_rank, waiting
-from workshop.diagnosis.evidence import Evidence, Place, Rank, is_script, show_place
+from workshop.diagnosis.evidence import (
+    Evidence,
+    Place,
+    Rank,
+    is_script,
+    name_ranks,
+    show_place,
+)
 from workshop.diagnosis.rules.rule import Cases, Finding, rule
 from workshop.diagnosis.source import (
     branch_apart,
     branch_on_rank,
     break_out_of,
     in_for_loop,
+    lines_with,
     loops_around,
+    try_that_goes_on,
 )
+
+OTHER_CALL, OTHER_ORDER = "one rank makes another call", "the ranks call in different orders"
+OTHER_SIZE, NO_GROUP = "the tensors differ in size or type", "not all ranks made the group"
+LEFT_EARLY, ELSEWHERE = "one rank ended early", "one rank does something else"
 
 MEET_SECONDS = 15.0  # that ranks may take to start, and to meet
 TOGETHER_SECONDS = 10.0  # that a large exchange may take
@@ -24,7 +38,7 @@ MOVED_SECONDS = 2.0  # a rank that was at another line since then works
 
 UNEVEN = (
     "Give all ranks equally many batches (DistributedSampler; drop_last=True), let all skip a "
-    "batch or none, or train inside `with model.join():`."
+    "batch or none; if DDP alone exchanges, `with model.join():` helps, too."
 )
 BRANCH = "Call the same collectives on all ranks, outside of `if rank == 0`."
 LEAVE_TOGETHER = (
@@ -33,16 +47,32 @@ LEAVE_TOGETHER = (
 )
 AGREE = "Decide on one rank and broadcast, or all_reduce the value that the `if` looks at."
 ORDER = "Sort what you loop over, by name for example, so that all ranks call in one order."
-ELSEWHERE = (
-    "Read the code at both lines: what does each wait for? Give init_process_group a timeout, and "
-    "the job a max_run."
+READ_BOTH = (
+    "Read the code at both lines: what does each rank wait for? With a timeout for "
+    "init_process_group the next hang ends with an error."
+)
+THREAD = (
+    "See why the thread that should answer has ended, or waits, too: an error in it may have been "
+    "swallowed. Let it hand its errors over, and wait with a timeout."
+)
+SKIPPED = (
+    "Look for an error that it swallowed. Let all ranks skip a step or none: after the `try`, "
+    "all_reduce whether any rank failed; or let the error end the job."
+)
+NEW_GROUP = (
+    "Let every rank call new_group for every group, also one that it will not be in, in one order: "
+    "at the start, not where a group is first used."
+)
+WORKER = (
+    "Look at its data workers: a lock, a network file, a dead process. Set timeout= in the "
+    "DataLoader."
 )
 TIMEOUT = (
     "Give that call a timeout and handle its error, or make it in a thread: all ranks wait for it."
 )
 SIZES = (
-    "Bring equally many numbers of one type: pad them, or exchange the sizes first "
-    "(all_gather_object); convert to one dtype."
+    "Pass equally many numbers of one type on all ranks: pad the tensors, or exchange their sizes "
+    "first (all_gather_object); convert them to one dtype."
 )
 
 
@@ -56,8 +86,8 @@ def uneven(evidence: Evidence) -> Cases:
     if counts and (place := _break(mismatch)):
         rank = min(counts, key=counts.__getitem__)
         reason = f"rank {rank} has left the loop, which it may by the `if` at {show_place(place)}"
-        yield Finding("rank ended early", _pair(mismatch), reason, LEAVE_TOGETHER)
-    elif counts and not _in_one_loop(mismatch):
+        yield Finding(LEFT_EARLY, _pair(mismatch), reason, LEAVE_TOGETHER)
+    elif counts and not _in_one_loop(mismatch, counts):
         fewest, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
         yield (
             _pair(mismatch),
@@ -66,10 +96,11 @@ def uneven(evidence: Evidence) -> Cases:
         )
 
 
-def _in_one_loop(mismatch: Mismatch) -> bool:
-    """Whether both calls are in the same loops: then a branch in the loop depends on the rank."""
-    loops = [loops_around(call.stack) for _, call in (mismatch.first, mismatch.second)]
-    return bool(loops[0]) and loops[0] == loops[1] and mismatch.kind == "operation"
+def _in_one_loop(mismatch: Mismatch, counts: dict[int, int]) -> bool:
+    """Whether the rank that is behind is still in the other's loops: a branch in them differs."""
+    sides = sorted((mismatch.first, mismatch.second), key=lambda side: counts[side[0].number])
+    behind, ahead = (loops_around(call.stack) or set() for _, call in sides)
+    return bool(ahead) and ahead <= behind and mismatch.kind == "operation"
 
 
 @rule()
@@ -78,27 +109,18 @@ def mismatched(evidence: Evidence) -> Cases:
     mismatch = first_mismatch(evidence)
     if mismatch is None:
         return
+    pair = _pair(mismatch)
     if branch := _branch(mismatch):
-        yield Finding("different collectives", _pair(mismatch), branch, BRANCH)
-        return
-    if apart := _apart(mismatch):
-        yield Finding("different collectives", _pair(mismatch), apart, AGREE)
-        return
-    cause, reason, remedy = {
-        "operation": (
-            "different collectives",
-            "the ranks call different collectives: a branch depends on the rank",
-            BRANCH,
-        ),
-        "order": (
-            "order of collectives",
-            "the ranks call the same collectives in another order, as from a set or by arrival",
-            ORDER,
-        ),
-        "size": ("size or type differs", "the ranks bring tensors of other sizes", SIZES),
-        "type": ("size or type differs", "the ranks bring numbers of other types", SIZES),
-    }[mismatch.kind]
-    yield Finding(cause, _pair(mismatch), reason, remedy)
+        yield Finding(OTHER_CALL, pair, branch, BRANCH)
+    elif apart := _apart(mismatch):
+        yield Finding(OTHER_CALL, pair, apart, AGREE)
+    elif mismatch.kind == "operation":
+        yield Finding(OTHER_CALL, pair, "a branch depends on the rank", BRANCH)
+    elif mismatch.kind == "order":
+        reason = "they call the same collectives in another order, as from a set or by arrival"
+        yield Finding(OTHER_ORDER, pair, reason, ORDER)
+    else:
+        yield Finding(OTHER_SIZE, pair, f"their tensors differ in {mismatch.kind}", SIZES)
 
 
 def _apart(mismatch: Mismatch) -> str:
@@ -144,77 +166,100 @@ def _pair(mismatch: Mismatch) -> str:
 @rule()
 def somebody_missing(evidence: Evidence) -> Cases:
     """Ranks wait in a collective that another has not called."""
+    hang = hang_of(evidence)
+    why = _missing_reason(hang.missing[0], hang, evidence) if hang else None
+    if hang and why:
+        waits = f"{name_ranks(hang.ranks)} {'waits' if len(hang.ranks) == 1 else 'wait'}"
+        where = f"{waits} in {hang.collective} at {show_place(hang.collective.place)}"
+        yield Finding(why[0], where, *why[1:])
+
+
+def _missing_reason(rank: Rank, hang: Waiting, evidence: Evidence) -> tuple[str, str, str] | None:
+    """Cause, reason and remedy, of a rank for which others wait; None if it just works on."""
+    call, left = hang.collective, rank.end.get("how") == "exit"
+    known = rank.alive or rank.end or rank.pending
+    place = f"it {'is' if known else 'was last seen'} at {show_place(rank.place)}"
+    reason = f"rank {rank.number} is not there: {'it has ended' if left else place}"
+    other = next((c for c in rank.pending if c.group != call.group), None)
+    if branch := branch_of(call.stack, others=rank.stack if rank.alive else ()):
+        return OTHER_CALL, f"{reason}, and {branch}", BRANCH
+    if _is_making_a_group(rank):
+        return NO_GROUP, f"{reason}, and makes a group or waits for one", NEW_GROUP
+    if _never_calls(rank, hang):
+        return OTHER_CALL, f"{reason}, and never calls it", BRANCH
+    if other and other.seq == 1 < call.seq:
+        made = lines_with(rank.collectives, r"\bnew_(sub)?group\w*\(")
+        reason += f", in {other}, its first call of group {other.group}: not all ranks called "
+        reason += f"new_group{f' (at {made})' if made else ''} for the same groups in one order"
+        return NO_GROUP, reason, NEW_GROUP
+    if other:
+        reason += (
+            f", in {other} of group {other.group}, and the others in one of group {call.group}"
+        )
+        return OTHER_ORDER, reason, ORDER
+    if left:
+        return LEFT_EARLY, reason, LEAVE_TOGETHER
+    if any(name in ("pid", "_try_get_data") for _, _, name in rank.stack[:8]):
+        return "one rank waits for data", f"{reason}, waiting for a data worker", WORKER
+    if (evidence.running and seconds_since_a_call(evidence) <= PATIENCE_SECONDS) or is_busy(rank):
+        return None
+    if called := _waits_in(rank, "/socket.py", "/ssl.py", "/connection.py"):
+        return "one rank waits for the network", f"{reason}, in {called}", TIMEOUT
+    if called := _waits_in(rank, "/queue.py", "/threading.py"):
+        reason += f", in {called}, for another thread{_other_threads(rank)}"
+        return "one rank waits for a thread", reason, THREAD
+    if guard := try_that_goes_on(call.stack):
+        its_calls, calls = (
+            sum(c.place == call.place for c in r.collectives) for r in (rank, hang.ranks[0])
+        )
+        reason += (
+            f". It made that call {its_calls} times and the others {calls} times: an error in the "
+        )
+        reason += f"`try` at {show_place(guard)}, after which it goes on, may have left one out"
+    return ELSEWHERE, reason, SKIPPED if guard else READ_BOTH
+
+
+def hang_of(evidence: Evidence) -> Waiting | None:
+    """Who waits for whom, unless they may only have begun to."""
     hang = waiting(evidence)
-    if hang is None or (evidence.running and seconds_since_a_call(evidence) < STUCK_SECONDS):
-        return
-    who = ", ".join(str(rank.number) for rank in hang.ranks)
-    place = show_place(hang.collective.place)
-    waits = "waits" if len(hang.ranks) == 1 else "wait"
-    where = f"rank {who} {waits} in {hang.collective} at {place}"
-    for rank in hang.missing:
-        at = f"rank {rank.number} is not there: "
-        if rank.end.get("how") == "exit" or (not rank.alive and not rank.end and not rank.pending):
-            was = f"it was last seen at {show_place(rank.place)}"
-            gone = rank.end.get("how") == "exit"
-            reason = f"{at}{'it has ended' if gone else was}"
-        else:
-            reason = f"{at}it is at {show_place(rank.place)}"
-        if branch := branch_of(hang.collective.stack, others=rank.stack if rank.alive else ()):
-            yield Finding("different collectives", where, f"{reason}, and {branch}", BRANCH)
-        elif _is_making_a_group(rank):
-            yield Finding(
-                "group not made by all",
-                where,
-                reason + ", and makes a group or waits for one",
-                "Every rank must call new_group, also one that will not be in it, in one order.",
-            )
-        elif _never_calls(rank, hang):
-            yield Finding("different collectives", where, f"{reason}, and never calls it", BRANCH)
-        elif other := next((c for c in rank.pending if c.group != hang.collective.group), None):
-            yield Finding(
-                "order of collectives",
-                f"{where}, of group {hang.collective.group}",
-                f"rank {rank.number} waits in {other}, of group {other.group}: they call the "
-                "groups in different orders",
-                ORDER,
-            )
-        elif rank.end.get("how") == "exit":
-            yield Finding(
-                "rank ended early",
-                where,
-                reason,
-                LEAVE_TOGETHER,
-            )
-        elif any(frame[2] in ("pid", "_try_get_data") for frame in rank.stack[:8]):
-            yield Finding(
-                "waits for data",
-                where,
-                reason + ", waiting for a data worker",
-                "Look at its data workers: a lock, a network file, a dead process. Set timeout= in "
-                "the DataLoader.",
-            )
-        elif not evidence.running or seconds_since_a_call(evidence) > PATIENCE_SECONDS:
-            if call := waits_for_network(rank):
-                yield Finding("waits for the network", where, f"{reason}, in {call}", TIMEOUT)
-            elif not is_busy(rank):
-                yield Finding("rank somewhere else", where, reason, ELSEWHERE)
-        return
+    young = hang and evidence.running and seconds_since_a_call(evidence) < STUCK_SECONDS
+    return None if young else hang
 
 
 def is_busy(rank: Rank) -> bool:
     """Whether a rank that runs works on: it has moved since a moment ago, or is in a `for`."""
-    if not rank.alive or rank.silent or "since" not in rank.note:
+    if not rank.alive or rank.silent or "since" not in rank.note or _polls(rank):
         return False
     moves = rank.note["time"] - rank.note["since"] < MOVED_SECONDS
     in_library = bool(rank.stack) and not is_script(rank.stack[0])
     return moves or (not in_library and in_for_loop(rank.place))
 
 
-def waits_for_network(rank: Rank) -> str:
-    """The call in which a rank waits for an answer from elsewhere, such as urlopen; or ""."""
+def _polls(rank: Rank) -> bool:
+    """Whether it mostly sleeps, and not in a `for`: it waits for something that does not come."""
+    seen = rank.samples(rank.note["time"] - PATIENCE_SECONDS)
+    asleep = [
+        count
+        for (_, file, line, name), count in seen.items()
+        if "sleep(" in linecache.getline(file, line) and not in_for_loop((file, line, name))
+    ]
+    return sum(asleep) > seen.total() / 2
+
+
+def _other_threads(rank: Rank) -> str:
+    """Of a rank's other threads of Python, what is known."""
+    if "other_threads" not in rank.note:
+        return ""
+    threads = [
+        f"{name} is at {show_place((*place,))}" for name, *place in rank.note["other_threads"]
+    ]
+    return f": {'; '.join(threads) or 'but none works there any more'}"
+
+
+def _waits_in(rank: Rank, *files: str) -> str:
+    """What the script called, if a rank stays in it, and in one of Python's own files; or ""."""
     inner = list(itertools.takewhile(lambda place: not is_script(place), rank.stack))
-    waits = inner and inner[0][0].endswith(("/socket.py", "/ssl.py", "/connection.py"))
-    return inner[-1][2] if waits and not is_busy(rank) else ""
+    return inner[-1][2] if inner and inner[0][0].endswith(files) else ""
 
 
 def _never_calls(rank: Rank, hang: Waiting) -> bool:
@@ -273,7 +318,7 @@ def never_met(evidence: Evidence) -> Cases:
         )
 
 
-@rule("group not made by all", "Every rank must call new_group, also one that will not be in it.")
+@rule(NO_GROUP, NEW_GROUP)
 def group_not_made(evidence: Evidence) -> Cases:
     """A rank waits in new_group, and another is elsewhere."""
     makers = [rank for rank in evidence.ranks if _is_making_a_group(rank)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 import tomllib
 from collections import Counter
@@ -10,11 +11,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workshop.diagnosis import horovod
-from workshop.diagnosis.evidence import EFFECTS, Evidence, Rank, show_place
-from workshop.diagnosis.rules.collectives import BRANCH, ORDER, SIZES, UNEVEN, branch_of
+from workshop.diagnosis.evidence import EFFECTS, Evidence, Rank, is_script, show_place
+from workshop.diagnosis.rules.collectives import (
+    BRANCH,
+    ORDER,
+    OTHER_CALL,
+    OTHER_ORDER,
+    OTHER_SIZE,
+    SIZES,
+    UNEVEN,
+    branch_of,
+)
 from workshop.diagnosis.rules.rule import Cases, Finding, rule
 from workshop.diagnosis.source import loops_around
 
+LOST = "a rank did not come"
 SERVER_SECONDS = 30.0  # so long a parameter server may take to start
 
 
@@ -69,11 +80,22 @@ def known_error(evidence: Evidence) -> Cases:
     for error in ERRORS:
         for rank, text in texts if failed or error.survivable else ():
             if match := error.search(text):
+                writing = error.cause == "the file is half written" and _writing(evidence)
                 where = text.strip()[max(match.start() - 60, 0) :][:160].splitlines()[0]
                 if rank is not None:
                     where = f"rank {rank.number}, {show_place(rank.place)}: {where}"
-                yield Finding(error.cause, where, error.means, error.remedy)
+                yield Finding(error.cause, where, writing or error.means, error.remedy)
                 return
+
+
+def _writing(evidence: Evidence) -> str:
+    """A sentence about a rank that was ended while it saved something, as names say; or ""."""
+    for rank in evidence.ranks:
+        at = [linecache.getline(*place[:2]) + place[2] for place in filter(is_script, rank.stack)]
+        if not (rank.end or rank.pending) and re.search("(?i)save|write|dump", " ".join(at)):
+            place = show_place(rank.place)
+            return f"{rank.name} still wrote it, at {place}, and no barrier made the others wait"
+    return ""
 
 
 @rule()
@@ -85,21 +107,21 @@ def sizes_on_the_wire(evidence: Evidence) -> Cases:
     if not match or ended is None or other is None:
         return
     where = (
-        f"rank {ended.number} is at {show_place(ended.place)}, rank {other.number} at "
-        f"{show_place(other.place)}: {match[1]} bytes come, where {match[2]} are expected"
+        f"rank {ended.number} got {match[1]} bytes where it expected {match[2]}, at "
+        f"{show_place(ended.place)}; rank {other.number} is at {show_place(other.place)}"
     )
     alike = 0.9 < int(match[1]) / max(int(match[2]), 1) < 1.1
     if ended.place == other.place or alike:
-        reason = "they bring tensors of other sizes or types to one call"
-        yield Finding("size or type differs", where, reason, SIZES)
+        reason = "they pass tensors of different sizes or types to the same call"
+        yield Finding(OTHER_SIZE, where, reason, SIZES)
     elif branch := branch_of(ended.stack, other.stack):
-        yield Finding("different collectives", where, branch, BRANCH)
+        yield Finding(OTHER_CALL, where, branch, BRANCH)
     elif _has_left_the_loop(ended, other, evidence):
         reason = "one is in its loop and the other behind it: it has fewer batches, or skipped some"
         yield Finding("uneven batches", where, reason, UNEVEN)
     else:
         reason = "they are at different calls, in one of which more is sent than in the other"
-        yield Finding("order of collectives", where, reason, ORDER)
+        yield Finding(OTHER_ORDER, where, reason, ORDER)
 
 
 def _has_left_the_loop(ended: Rank, other: Rank, evidence: Evidence) -> bool:
@@ -128,7 +150,7 @@ SIGNALS = (
 
 
 @rule(
-    "rank killed",
+    "a rank was killed",
     "Signal 9 is mostly Linux's, when memory runs out: take a smaller batch, or more memory (dmesg "
     "shows it). Read the first rank that failed, not the others. Save checkpoints to resume from.",
 )
@@ -203,7 +225,7 @@ MISSING = (
 )
 
 
-@rule("error", "Mend that line: the other ranks only waited for this one.")
+@rule("error", "Look at that line and its data: the other ranks only waited for this one.")
 def raised(evidence: Evidence) -> Cases:
     """A rank's own error, which is no effect of another's."""
     for rank in own_errors(evidence)[:1]:
@@ -213,7 +235,7 @@ def raised(evidence: Evidence) -> Cases:
     if not evidence.ranks and evidence.description.get("TrainingJobStatus") == "Failed":
         reason = " ".join(evidence.description.get("FailureReason", "no reason").split())
         if EFFECTS.search(reason):
-            yield Finding("rank missing", "the job's FailureReason", WAITED.format(reason), MISSING)
+            yield Finding(LOST, "the job's FailureReason", WAITED.format(reason), MISSING)
         else:
             yield "the job's FailureReason", f"it says {reason[:300]}"
 
@@ -229,7 +251,7 @@ def failed(evidence: Evidence) -> Cases:
         yield where, f"the command ended with status {statuses[0]}"
 
 
-@rule("rank missing", MISSING)
+@rule(LOST, MISSING)
 def gave_up(evidence: Evidence) -> Cases:
     """A rank ended because another did not come, and nothing says why that did not."""
     for rank in [rank for rank in evidence.everybody if rank.gave_up][:1]:

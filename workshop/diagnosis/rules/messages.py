@@ -11,8 +11,12 @@ from workshop.diagnosis.evidence import Evidence, Place, Rank, is_script, show_p
 from workshop.diagnosis.rules.collectives import (
     BRANCH,
     ELSEWHERE,
+    LEFT_EARLY,
     ORDER,
+    OTHER_CALL,
+    OTHER_ORDER,
     PATIENCE_SECONDS,
+    READ_BOTH,
     branch_of,
 )
 from workshop.diagnosis.rules.rule import Cases, Finding, rule
@@ -27,10 +31,11 @@ PAIRS = (
 
 @rule()
 def unrecorded_wait(evidence: Evidence) -> Cases:
-    """All ranks that run stay in sends, receives or Horovod's calls, or wait there for another."""
+    """All ranks stay in sends, receives or Horovod's calls, or wait there for another; or did so
+    until they were killed."""
     waits = {rank.number: call for rank in evidence.ranks if (call := waited_in(rank))}
     there = [rank for rank in evidence.ranks if rank.number in waits]
-    if not there or not evidence.running:
+    if not there:
         return
     seconds = min(rank.note["time"] - rank.note["since"] for rank in there)
     if seconds < PATIENCE_SECONDS:
@@ -46,10 +51,10 @@ def unrecorded_wait(evidence: Evidence) -> Cases:
         is_at = "has ended" if ended else f"is at {show_place(other.place)}"
         reason = f"for {seconds:.0f} s, and rank {other.number} {is_at}"
         if branch := branch_of(*(rank.stack for rank in there), others=other.stack):
-            yield Finding("different collectives", where, f"{reason}: {branch}", BRANCH)
+            yield Finding(OTHER_CALL, where, f"{reason}: {branch}", BRANCH)
         else:
-            cause = "rank ended early" if ended else "rank somewhere else"
-            remedy = PAIRS if set(waits.values()) & (SENDS | RECEIVES) else ELSEWHERE
+            cause = LEFT_EARLY if ended else ELSEWHERE
+            remedy = PAIRS if set(waits.values()) & (SENDS | RECEIVES) else READ_BOTH
             yield Finding(cause, where, reason, remedy)
         return
     calls, places = set(waits.values()), {rank.place for rank in there}
@@ -60,12 +65,10 @@ def unrecorded_wait(evidence: Evidence) -> Cases:
     elif calls & (SENDS | RECEIVES):
         reason = "each waits for a message that the other does not send or take just then"
     elif len(places) > 1:
-        reason = "they wait in different calls"
-        branch = branch_of(*(rank.stack for rank in there))
-        if branch:
-            yield Finding("different collectives", where, branch, BRANCH)
+        if branch := branch_of(*(rank.stack for rank in there)):
+            yield Finding(OTHER_CALL, where, branch, BRANCH)
         else:
-            yield Finding("order of collectives", where, reason, ORDER)
+            yield Finding(OTHER_ORDER, where, "they wait in different calls", ORDER)
         return
     else:
         return  # all in one call: it may just be long
@@ -73,9 +76,9 @@ def unrecorded_wait(evidence: Evidence) -> Cases:
 
 
 def waited_in(rank: Rank) -> str:
-    """The call in which a rank that runs waits for others, such as recv; "" if it isn't recorded
-    that it does, or if it waits in a collective that is recorded."""
-    if not rank.alive or rank.end or rank.pending or "since" not in rank.note:
+    """The call in which a rank waits for others, or did when it was killed, such as recv; "" if it
+    isn't recorded that it does, or if it waits in a collective that is recorded."""
+    if rank.end or rank.pending or "since" not in rank.note:
         return ""
     inner: list[Place] = []
     for place in rank.stack:
@@ -86,6 +89,6 @@ def waited_in(rank: Rank) -> str:
     # Outermost first: what the script called. torch wraps its functions, to log them.
     names = [name for file, _, name in reversed(library) if "c10d_logger" not in file]
     if names:
-        return names[0]
+        return "" if names[0] == "<module>" else names[0]  # that is an import
     line = linecache.getline(*rank.place[:2])
     return "wait" if not inner and ".wait(" in line else ""

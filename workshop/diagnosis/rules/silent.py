@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 
 from workshop.diagnosis.evidence import Evidence, Rank
-from workshop.diagnosis.rules.rule import Cases, rule
+from workshop.diagnosis.rules.rule import Cases, Finding, rule
+from workshop.diagnosis.source import lines_with
 from workshop.diagnosis.steps import step_times
+
+# A call of what is inside DDP's wrapper, but none that only looks
+AROUND_DDP = r"\.module(\.(?!\w*state_dict|parameters|named_|eval|train|to\b)\w+)*\("
 
 
 @rule(
@@ -35,11 +41,19 @@ def not_a_number(evidence: Evidence) -> Cases:
     "both. Then a hash of the weights is the same on all ranks.",
 )
 def weights_differ(evidence: Evidence) -> Cases:
-    """At the end, or after two steps of DDP's, the ranks have different weights."""
+    """At the end, or after two steps of DDP's, ranks that average together differ."""
+    groups: defaultdict[str, list[Rank]] = defaultdict(list)
+    for rank in evidence.ranks:
+        groups[rank.averages_in].append(rank)
+    for ranks in groups.values():
+        yield from _weights_of_a_group(dataclasses.replace(evidence, ranks=ranks))
+
+
+def _weights_of_a_group(evidence: Evidence) -> Cases:
     notes = list(_optimizers(evidence))
     hashes = {rank.number: note["hash"] for rank, note in notes if note["hash"] is not None}
     shapes = {str(note["shapes"]) for _, note in notes}
-    complete = len(notes) == len(hashes) == evidence.world_size and len(shapes) == 1
+    complete = len(notes) == len(hashes) == len(evidence.ranks) and len(shapes) == 1
     if complete and len(set(hashes.values())) > 1:
         calls = [c for c in notes[0][0].collectives if c.op == "all_reduce"]
         averaged = sum(call.elements for call in calls)
@@ -57,11 +71,14 @@ def weights_differ(evidence: Evidence) -> Cases:
         yield f"hash of the weights at the end: {by_rank}", reason
     elif steps := _steps_that_differ(evidence):
         by_rank = ", ".join(f"rank {n} {value:08x}" for n, value in steps[-1][1].items())
-        yield (
-            f"hash of some weights after step {steps[-1][0]}: {by_rank}",
-            f"they differ since step {steps[0][0]} at the latest, though the model is DDP's: does "
-            "forward go around its wrapper (model.module), or did weights begin to need gradients "
-            "after it was made?",
+        around = lines_with(evidence.ranks[0].collectives, AROUND_DDP)
+        yield Finding(
+            "weights differ",
+            f"hash of the optimizer's first weights after step {steps[-1][0]}: {by_rank}",
+            f"they differ since step {steps[0][0]} at the latest, although the model is wrapped in "
+            f"DDP: does forward go around the wrapper{f' ({around})' if around else ''}, or did "
+            "weights begin to need gradients after it was made?",
+            "Call the model through DDP's wrapper, not by its `.module`; wrap it when it is whole.",
         )
 
 
@@ -117,7 +134,10 @@ def set_epoch_forgotten(evidence: Evidence) -> Cases:
             return
 
 
-@rule("same data on all ranks", "Give the DataLoader a DistributedSampler.")
+@rule(
+    "same data on all ranks",
+    "Give the DataLoader a DistributedSampler; a batch sampler of your own must deal out by rank.",
+)
 def same_data(evidence: Evidence) -> Cases:
     """DDP trains, and the loaders deal out nothing."""
     if evidence.world_size > 1 and any(rank.objects.get("models") for rank in evidence.ranks):
@@ -127,7 +147,8 @@ def same_data(evidence: Evidence) -> Cases:
             alike = len({(r["batches"], r["batch_size"], r.get("data")) for r in loaders}) == 1
             if alike and len(loaders) >= evidence.world_size:
                 yield (
-                    f"all ranks: a {plain[0]['sampler']} over all {plain[0]['batches']} batches",
+                    f"all ranks: a {plain[0].get('batch_sampler') or plain[0]['sampler']} over all "
+                    f"{plain[0]['batches']} batches",
                     "every rank reads the whole data set",
                 )
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from workshop.diagnosis.evidence import Evidence, Rank, is_script, show_place
+from workshop.diagnosis.rules.collectives import hang_of
 from workshop.diagnosis.rules.rule import Cases, rule
-from workshop.diagnosis.steps import Steps, step_times
+from workshop.diagnosis.steps import Steps, step_seconds, step_times
 
 SLOW_WAIT = 0.25  # of a step, that the other ranks wait for the straggler
 SLOW_DATA = 0.3  # of a step
@@ -13,6 +16,7 @@ LARGE_BYTES = 1 << 20  # per step; less is no reason to ask for a wider link
 MIN_SECONDS = 1.0  # of steps, for shares that are counted in samples
 TINY_BYTES, TINY_COUNT = 64 << 10, 12  # a collective this small mostly pays its latency
 TINY_SHARE = 0.05  # of a step; if they take less, nothing is gained
+MIN_GROWING, GROWTH, RISE = 15, 2.0, 1.2  # steps; last by first third; each by the one before
 MIN_STEP = 0.008  # s; below it a step is too short for its parts to mean anything
 
 
@@ -38,23 +42,45 @@ def slow_input(evidence: Evidence) -> Cases:
 
 @rule(
     "straggler",
-    "See what that rank does more than the others: its place in the evidence; a slower instance, "
-    "more data, work that only it does, another process on its cores.",
+    "Compare that rank with the others: has it more or longer data, work that only it does, a "
+    "slower instance, or another process on its cores?",
 )
 def straggler(evidence: Evidence) -> Cases:
-    """All but one rank wait, and not because they have no more data (Join)."""
+    """All but one rank wait: in most steps, and in all parts of the run for the same one."""
     steps = _slow(evidence)
-    joins = any("/algorithms/join.py" in place[0] for r in evidence.ranks for place in r.stack)
-    if steps and not joins:
+    if steps:
         slowest = min(steps.of_ranks, key=lambda row: row.wait)
         waits = [row.wait for row in steps.of_ranks if row is not slowest]
         shares = [row.wait / row.seconds for row in steps.of_ranks if row is not slowest]
-        if min(shares) > SLOW_WAIT and min(waits) > 3 * slowest.wait:
+        if slowest.last > 0.5 and min(shares) > SLOW_WAIT and min(waits) > 3 * slowest.wait:
             rank = evidence.rank(slowest.rank)
             yield (
                 f"rank {slowest.rank}, mostly at {_busiest(rank)}",
                 f"the others wait {_ms(min(waits))} of each step's {_ms(slowest.seconds)} for it",
             )
+
+
+@rule(
+    "steps get slower and slower",
+    "See what that line keeps from step to step: a metric's state, all outputs so far, losses with "
+    "their graph (keep loss.item()). Empty it, or compute it less often.",
+)
+def slower_and_slower(evidence: Evidence) -> Cases:
+    """From the first third of the run to the second, and again to the last."""
+    steps = _slow(evidence)
+    if not steps or steps.count < MIN_GROWING:
+        return
+    row = min(steps.of_ranks, key=lambda row: row.wait)
+    third = len(row.ended) // 3
+    parts = row.ended[: third + 1], row.ended[third:-third], row.ended[-third - 1 :]
+    first, middle, last = map(step_seconds, parts)
+    if last > GROWTH * first and middle > RISE * first and last > RISE * middle:
+        line = _busiest(evidence.rank(row.rank), since=parts[2][0], before=parts[0][-1])
+        yield (
+            f"rank {row.rank} is at {line} for longer and longer",
+            f"a step took {_ms(first)} in the first third of the run, then {_ms(middle)}, and "
+            f"{_ms(last)} in the last",
+        )
 
 
 @rule(
@@ -110,14 +136,18 @@ def narrow_link(evidence: Evidence) -> Cases:
 
 
 def _slow(evidence: Evidence) -> Steps | None:
-    """The step times, of steps long enough for their parts to mean anything."""
-    steps = step_times(evidence)
+    """The step times, of steps long enough for their parts to mean anything; not of a hang."""
+    steps = None if hang_of(evidence) else step_times(evidence)
     return steps if steps and max(row.seconds for row in steps.of_ranks) > MIN_STEP else None
 
 
-def _busiest(rank: Rank | None, only: str = "") -> str:
-    """The line at which a rank was seen most often, outside of collectives."""
-    for (activity, *place), _ in rank.samples().most_common() if rank else ():
+def _busiest(rank: Rank | None, only: str = "", since: float = 0.0, before: float = 0.0) -> str:
+    """The line at which a rank was seen most often, outside of collectives.
+
+    since, before: which it was since then and not before, as Unix times.
+    """
+    seen = rank.samples(since) - rank.samples(end=before) if rank else Counter()
+    for (activity, *place), _ in seen.most_common():
         if only in ("", activity) and activity != "communication" and is_script(tuple(place)):
             return show_place(tuple(place))
     return "an unknown line"

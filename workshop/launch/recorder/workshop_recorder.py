@@ -131,6 +131,18 @@ class Recorder:
             frame = frame.f_back
         return frames
 
+    def other_threads(self):
+        """Of the script's other threads: (name, file, line, function)."""
+        places = []
+        for thread in threading.enumerate():
+            frame = frame_of(thread.ident) if thread.ident != self.main else None
+            while frame is not None and is_library(frame.f_code.co_filename):
+                frame = frame.f_back
+            if frame is not None and frame.f_code.co_filename != __file__:
+                code = frame.f_code
+                places.append((thread.name, code.co_filename, frame.f_lineno, code.co_name))
+        return places
+
     def position(self):
         """(rank, world_size), as when it last was with the others, if it ever was."""
         if joined():
@@ -198,6 +210,7 @@ class Recorder:
             "began": self.began,
             "time": time.time(),
             "stack": self.frames(),
+            "other_threads": self.other_threads(),
             "since": self.since,
             "places": list(self.places),
             "samples": list(self.samples),
@@ -404,7 +417,8 @@ def describe_optimizer(optimizer, ended):
 
 def describe_loader(loader, data):
     """Its batches, and how it deals examples out to ranks."""
-    sampler = loader.sampler
+    sampler, by = loader.sampler, loader.batch_sampler
+    custom = None if by is None or type(by) is data.BatchSampler else by
     batches = len(loader) if hasattr(loader.dataset, "__len__") else None
     return {
         "batch_size": loader.batch_size,
@@ -414,7 +428,8 @@ def describe_loader(loader, data):
         "epoch": getattr(sampler, "epoch", None),
         "shuffle": getattr(sampler, "shuffle", None),
         "distributed": type_is(sampler, data.DistributedSampler),
-        "data": zlib.crc32(fingerprint(loader.dataset).encode()),
+        "batch_sampler": None if custom is None else type(custom).__name__,
+        "data": zlib.crc32((fingerprint(loader.dataset) + fingerprint(custom)).encode()),
     }
 
 
@@ -437,8 +452,14 @@ def fingerprint(value, depth=3):
 
 
 def has_ddp():
-    """Whether a model of DistributedDataParallel lives."""
-    return bool(instances((sys.modules["torch"].nn.parallel.DistributedDataParallel,)))
+    """Whether a model of DistributedDataParallel lives, and no optimizer that divides its weights.
+
+    Such a one makes optimizers of its own, each for its rank's share.
+    """
+    torch = sys.modules["torch"]
+    kinds = (torch.nn.parallel.DistributedDataParallel, torch.optim.Optimizer)
+    living = instances(kinds)
+    return any(type_is(o, kinds[0]) for o in living) and not any(map(is_special, living))
 
 
 def hash_of_some(optimizer):
@@ -452,6 +473,9 @@ def hash_of_some(optimizer):
 
 def is_plain(optimizer, weights):
     """Whether each rank has all weights, and an optimizer that averages nothing by itself."""
-    special = ("ZeroRedundancy", "LocalSGD")
-    whole = all(type(p).__name__ == "Parameter" for p in weights)
-    return whole and not any(name in type(optimizer).__name__ for name in special)
+    return all(type(p).__name__ == "Parameter" for p in weights) and not is_special(optimizer)
+
+
+def is_special(item):
+    """Whether it is an optimizer whose weights may differ among the ranks."""
+    return any(name in type(item).__name__ for name in ("ZeroRedundancy", "LocalSGD"))
