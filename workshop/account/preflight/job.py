@@ -31,8 +31,8 @@ class JobConfiguration:
 
     framework: "tensorflow" or "pytorch". distribution: as the SDK takes it. image_uri: an image
     of your own; empty if the SDK chooses one. max_run, keep_alive: seconds; keep_alive is 0 without
-    a warm pool. debugger: whether the SDK adds SageMaker Debugger's hook to the request. script: the
-    entry point's text; empty if it is not available. name: for display.
+    a warm pool. debugger: whether the SDK adds SageMaker Debugger's hook to the request. script:
+    the entry point's text; empty if it is not available. name: for display.
 
     Raises BadConfiguration for a framework or a number that no job could have.
     """
