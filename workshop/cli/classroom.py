@@ -91,7 +91,7 @@ def quotas(seats, notebooks, region, target) -> None:
 
         from workshop.account.preflight.asking import all_quotas
 
-        with opened(target, "class") as session:
+        with opened(target, "me") as session:
             region = session.region
             try:
                 have = all_quotas(session)
