@@ -27,8 +27,7 @@ from workshop.paths import CLOUDFORMATION, ROOT
 SEAT = re.compile(r"[a-z0-9]{1,16}")
 
 STACKS = ("storage", "roles")  # what every lesson needs; costs nothing while nothing is stored
-# What a seat can have. Each may use the exports of those before it, and is made only when it is
-# named.
+# What a seat can have. Each may use the exports of those before it, and is made only if named.
 ALL = (*STACKS, "network", "notebook", "budget")
 NEEDS = {  # whose exports of the same seat a stack imports
     "roles": ("storage",),
