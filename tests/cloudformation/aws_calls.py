@@ -221,11 +221,11 @@ def requests_of_job(sent: dict) -> list[Request]:
 def requests_in_vpc(outputs: Mapping[str, str]) -> list[Request]:
     """What SageMaker does with a role before and after a job in a VPC.
 
-    outputs: those of the stack that made the subnet. Seats of a class have no VPC of their own.
+    outputs: those of the network stack.
     """
     ec2 = f"arn:aws:ec2:{REGION}:{ACCOUNT}"
     subnet, group = outputs["SubnetId"], outputs["SecurityGroupId"]
-    there = {"ec2:Vpc": f"{ec2}:vpc/{outputs.get('VpcId', 'vpc-of-the-class')}"}
+    there = {"ec2:Vpc": f"{ec2}:vpc/{outputs['VpcId']}"}
     made = f"{ec2}:network-interface/eni-1"
     matches = [Request("ec2:CreateNetworkInterface", f"{ec2}:network-interface/*")]
     for part in (f"subnet/{subnet}", f"security-group/{group}"):

@@ -90,7 +90,7 @@ def test_all_lessons_finish_in_order_and_their_roles_allow_every_call(runs):
                 job += requests_in_vpc(seat.outputs) if "VpcConfig" in call.request else []
                 refused += [(number, request) for request in seat.refused("TrainingRole", job)]
     assert refused == []
-    assert left.by_the_hour == []
+    assert by_the_hour(left) == []
 
 
 def creating_cells(calls):
@@ -122,9 +122,14 @@ def broken_off(executed, after, to):
     return to
 
 
+def by_the_hour(inventory):
+    """What is billed by the hour, used or not."""
+    return [row for row in inventory.owned if row.usd_per_hour != 0]
+
+
 def look(opened):
     """What is billed by the hour, with its price."""
-    things = [(row.kind, row.name, row.usd_per_hour) for row in cleanup.find(opened).by_the_hour]
+    things = [(row.kind, row.name, row.usd_per_hour) for row in by_the_hour(cleanup.find(opened))]
     rows = stacks.status(opened, ("network", "notebook"))
     hourly = [(row.stack, prices.hourly_cost(opened, row).usd) for row in rows]
     return things + [("stacks", name, usd) for name, usd in hourly if usd]

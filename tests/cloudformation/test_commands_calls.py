@@ -18,10 +18,11 @@ SEAT = "ann"
 
 @pytest.fixture(scope="module")
 def seat():
-    with pytest.MonkeyPatch.context() as patch:
-        names = [name for name in stacks.ALL if name != "subnets"]
-        with standing(patch, SEAT, stacks_of=names) as (result,):
-            yield result
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        standing(patch, SEAT, stacks_of=stacks.ALL) as (result,),
+    ):
+        yield result
 
 
 def job(network):

@@ -1,9 +1,18 @@
 """What a seat's roles must not do: to another seat, to other people's things, beyond the limits."""
 
+import itertools
+import json
+import re
+
 import pytest
+import stacks_harness
 from aws_calls import ACCOUNT, LOGS, REGION, SAGEMAKER, Call, World, requests_in_vpc
 from deployed_policies import standing
-from policy_evaluator import Request, decision
+from linting_helpers import as_document, policy_findings
+from policy_evaluator import ALLOWED, Request, decision
+
+from workshop.account import stacks
+from workshop.paths import ROOT
 
 KINDS = {
     "TrainingJob": "training-job",
@@ -19,8 +28,9 @@ TRAINING_LOGS, NOTEBOOK_LOGS = "/aws/sagemaker/TrainingJobs", "/aws/sagemaker/No
 
 @pytest.fixture(scope="module")
 def seats():
-    """ann and ann2, and the seat that the local VPC of somebody else belongs to."""
-    with pytest.MonkeyPatch.context() as patch, standing(patch, "ann", "ann2") as result:
+    """Seats of one account. The first one's name is how two others begin."""
+    names = "ann", "ann2", "ann3", "bob"
+    with pytest.MonkeyPatch.context() as patch, standing(patch, *names) as result:
         yield {seat.name: seat for seat in result}
 
 
@@ -228,7 +238,7 @@ def own_ways(ann):
             sagemaker(operation, word, f"{name}-x", tags_of(ann))
             for operation, word in ENDED.items()
         ),
-        *(stack(f"{name}-{row}") for row in ("storage", "roles", "network", "notebook")),
+        *(stack(f"{name}-{row}") for row in stacks.ALL),
         s3("PutObject", bucket, "kit/kit.tar.gz"),
         logs("GetLogEvents", TRAINING_LOGS, f"{name}-x/algo-1"),
         logs("CreateLogGroup", NOTEBOOK_LOGS),
@@ -244,6 +254,46 @@ def test_what_must_be_refused_is_and_the_same_with_its_own_is_allowed(seats):
     assert len(tried) >= 90 and all(tried_requests for _, tried_requests in tried.values())
     assert let_through(ann, tried) == []
     assert [row for row in own_ways(ann) if ann.refused(*row)] == []
+
+
+def test_no_seat_can_touch_another(seats):
+    """Every ordered pair, in each way that there is; with its own each can do the same."""
+    for role, other in itertools.permutations(seats.values(), 2):
+        assert let_through(role, attempts(role, other)) == [], (role.name, other.name)
+        assert [row for row in own_ways(role) if role.refused(*row)] == []
+
+
+def test_a_learner_takes_the_role_in_the_tag_and_no_other():
+    """By the policy that docs/teaching/class_on_aws.md tells administrators to make."""
+    page = (ROOT / "docs/teaching/class_on_aws.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    policy, role_arn = json.loads(text.replace("ACCOUNT", ACCOUNT)), f"arn:aws:iam::{ACCOUNT}:role"
+    assert policy_findings(policy) == []
+
+    def may(seat, role):
+        tags = {"aws:PrincipalTag/seat": seat} if seat else {}
+        return decision([policy], Request("sts:AssumeRole", f"{role_arn}/{role}", tags)) == ALLOWED
+
+    assert may("ann", "workshop-ann-roles-NotebookRole-A1B2")
+    assert not may("ann", "workshop-ann2-roles-NotebookRole-A1B2")
+    assert not may("ann2", "workshop-ann-roles-NotebookRole-A1B2")
+    assert not may("*", "workshop-ann-roles-NotebookRole-A1B2"), "a tag is no pattern"
+    assert not may("", "workshop-ann-roles-NotebookRole-A1B2")
+    assert not may("ann", "workshop-ann-roles-TrainingRole-A1B2")
+
+
+def test_the_role_looks_at_the_tag_as_well(seats):
+    """Or whoever in the account may assume any role could take on a seat's."""
+    roles, trusts = stacks_harness.plain_client("iam").list_roles()["Roles"], {}
+    for role in roles:
+        _, seat, _, kind, *_ = role["RoleName"].split("-")
+        if kind == "NotebookRole":
+            trusts[seat] = as_document(role["AssumeRolePolicyDocument"])["Statement"]
+    assert set(trusts) == set(seats)
+    for seat, statements in trusts.items():
+        (people,) = [row for row in statements if "AWS" in row["Principal"]]
+        assert people["Principal"] == {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
+        assert people["Condition"] == {"StringEquals": {"aws:PrincipalTag/seat": seat}}
 
 
 def test_nobody_is_forbidden_by_accident(seats):

@@ -10,8 +10,8 @@ from course_text import lessons, table
 
 from tools import tables
 from workshop.account import prices
-from workshop.account.classroom import USD_A_SEAT
 from workshop.account.prices import GRACE_SECONDS, PRICES, PriceNotKnown
+from workshop.account.stacks import template_parameters
 from workshop.jobs.lesson_jobs import PLANNED_SECONDS, lesson_jobs
 from workshop.paths import TEACHING
 
@@ -122,7 +122,8 @@ def test_a_class_is_summed_from_the_tables():
     assert parts[2] == pytest.approx(16 * PRICE["idle"]["notebook ml.m5.xlarge"]["usd"], abs=0.0051)
     for seat, twenty in costs.values():
         assert float(twenty) == pytest.approx(20 * float(seat), abs=0.7)
-    assert float(costs["**together**"][0]) < USD_A_SEAT, "the budget of a class would not do"
+    budget = template_parameters("budget")["BudgetUsd"]["Default"]
+    assert float(costs["**together**"][0]) < budget, "it would not do for two days"
 
 
 def test_a_price_that_is_not_there_is_not_guessed():

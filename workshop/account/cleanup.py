@@ -67,16 +67,6 @@ class Inventory:
         """The seat's resources of one kind."""
         return [resource for resource in self.owned if resource.kind == kind]
 
-    @property
-    def by_the_hour(self) -> list[Resource]:
-        """What is billed by the hour while it is there, used or not."""
-        return [resource for resource in self.owned if resource.usd_per_hour != 0]
-
-    @property
-    def usd_per_hour(self) -> float:
-        """What that costs an hour, as far as prices are known."""
-        return sum(resource.usd_per_hour or 0.0 for resource in self.by_the_hour)
-
     def table(self):
         """A pandas table: a row for each kind, with how many, bytes, and USD a month."""
         import pandas as pd

@@ -27,15 +27,11 @@ from workshop.paths import CLOUDFORMATION, ROOT
 SEAT = re.compile(r"[a-z0-9]{1,16}")
 
 STACKS = ("storage", "roles")  # what every lesson needs; costs nothing while nothing is stored
-# What a seat can have. Each may use the exports of those before it, and is made only when it is
-# named. A seat has a network of its own, or subnets in the VPC of a class; their outputs are alike.
-ALL = (*STACKS, "network", "subnets", "notebook")
-NETWORKS = ("network", "subnets")
-SHARED = "shared"  # what the seats of a class share, under the class's own name
+# What a seat can have. Each may use the exports of those before it, and is made only if named.
+ALL = (*STACKS, "network", "notebook", "budget")
 NEEDS = {  # whose exports of the same seat a stack imports
     "roles": ("storage",),
     "network": ("storage", "roles"),
-    "subnets": ("roles",),
     "notebook": ("storage", "roles"),
 }
 
@@ -111,10 +107,10 @@ def tags(seat: str) -> list[dict[str, str]]:
 
 def in_order(names: Iterable[str]) -> list[str]:
     """The names, each once, in the order in which they are made. Raises StackError."""
-    chosen, known = set(names), (*ALL, SHARED)
-    if unknown := sorted(chosen - set(known)):
-        raise StackError(f"There is no stack {unknown[0]!r}. There are: {', '.join(known)}.")
-    return [name for name in known if name in chosen]
+    chosen = set(names)
+    if unknown := sorted(chosen - set(ALL)):
+        raise StackError(f"There is no stack {unknown[0]!r}. There are: {', '.join(ALL)}.")
+    return [name for name in ALL if name in chosen]
 
 
 def status(session, names: Iterable[str] = ALL) -> list[StackStatus]:
@@ -192,7 +188,7 @@ def delete(
     client, seat = session.client("cloudformation"), session.seat
     chosen = in_order(ALL if names is None else names)
     existing = {}
-    for name in in_order([*ALL, *chosen]):
+    for name in ALL:
         with explained(stack_name(seat, name)):
             if stack := describe(client, stack_name(seat, name)):
                 existing[name] = stack
@@ -264,6 +260,9 @@ def create_or_update(session, name: str, parameters: Mapping[str, str] | None = 
             delete_settled(client, full)
             stack = None
         if stack is None:
+            lacking = [key for key in declared if "Default" not in declared[key]]
+            if lacking := [key for key in lacking if key not in given]:
+                raise StackError(f"The stack {full} needs a value: -p {lacking[0]}=...")
             client.create_stack(**_request(session.seat, name, given))
             return _checked(client, full, "created")
         if stack["StackStatus"] == "UPDATE_ROLLBACK_FAILED":
@@ -512,15 +511,6 @@ def _check_needs(session, names: list[str]) -> None:
             raise MissingStack(
                 f"The stack {stack.stack} is {stack.state}, and {', '.join(names)} cannot be made "
                 f"without it. Name it, too: workshop stacks up {' '.join((stack.name, *names))}"
-            )
-    for name in set(names) & set(NETWORKS):
-        (other,) = set(NETWORKS) - {name}
-        (there,) = status(session, (other,))
-        if there.state != NOT_THERE or other in names:
-            raise StackError(
-                f"A seat has one network: {stack_name(session.seat, name)} cannot be made beside "
-                f"{there.stack}. Use that one, or delete it first: workshop stacks down {other} "
-                f"--seat {session.seat}"
             )
 
 

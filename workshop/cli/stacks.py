@@ -51,11 +51,7 @@ def stacks() -> None:
     roles      what jobs and the notebook instance may do
     network    a VPC for jobs; costs nothing without its parameters Nat, InterfaceEndpoints
     notebook   a notebook instance with the kit; costs money by the hour
-
-    \b
-    Of a class (up --seats 20):
-    shared     the VPC of its seats, a budget, policies for users
-    subnets    a seat's place in that VPC
+    budget     mails when the account spends more than BudgetUsd; needs -p Email=...
     """
 
 
@@ -64,20 +60,12 @@ def stacks() -> None:
 @click.option(
     "-p", "--parameter", "given", multiple=True, metavar="KEY=VALUE", help="For a template."
 )
-@click.option("--seats", metavar="N|NAMES", help="A class: 20 makes s01 to s20; or ann,bob,chi.")
-def up(names, seat, target, given, seats) -> None:
+def up(names, seat, target, given) -> None:
     """Create or update stacks: those named, or storage and roles.
-
-    With --seats those of a whole class: shared, and for each seat storage, roles and subnets, and
-    notebook if you name it. On AWS it needs -p Email=..., for the budget's alarms; -p BudgetUsd,
-    InstanceTypes, MaxRunSeconds and other parameters apply to all seats.
 
     Running it again changes nothing, and finishes what was interrupted. Exit status: 0 done, 1 a
     stack can't be created, 2 usage error.
     """
-    if seats is not None:
-        _up_class(seats, names, target, _parameters(given))
-        return
     with opened(target, seat) as session:
         from workshop.account.stacks import STACKS, StackError, check_parameters, deploy
 
@@ -87,32 +75,8 @@ def up(names, seat, target, given, seats) -> None:
             check_parameters(names, parameters)
         except StackError as error:
             raise WrongUse(str(error)) from error
-        with work(f"stacks up {' '.join(names)}", session), _spinner():
+        with _work(f"stacks up {' '.join(names)}", session), _spinner():
             deploy(session, names, click.echo, parameters)
-
-
-def _up_class(seats: str, also: tuple[str, ...], target: str, parameters: dict[str, str]) -> None:
-    if target == "aws" and not parameters.get("Email"):
-        raise WrongUse(
-            "A class on AWS needs an address for its budget's alarms: -p Email=you@example.org, "
-            "and -p BudgetUsd=N if 100 USD a month is not your limit."
-        )
-    with opened(target, "class") as session:
-        from workshop.account import classroom
-        from workshop.account.stacks import StackError
-
-        try:
-            names = classroom.seat_names(seats)
-            classroom.check([*classroom.PER_SEAT, *also], parameters)
-        except (ValueError, StackError) as error:
-            raise WrongUse(str(error)) from error
-        command = f"stacks up {' '.join([*also, '--seats', seats])}"
-        with work(command, session), _spinner():
-            everyone = classroom.up(session, names, parameters, also, click.echo)
-        arns = classroom.policies(session)
-    click.echo(f"The class has {len(everyone)} seats: {', '.join(everyone)}.")
-    click.echo(f"Attach to the instructor: {arns['InstructorPolicyArn']}")
-    click.echo(f"Attach to learners, tagged seat=NAME: {arns['LearnerPolicyArn']}")
 
 
 @stacks.command()
@@ -125,13 +89,8 @@ def status(names, seat, target) -> None:
     with opened(target, seat) as session:
         from workshop.account import stacks as account
 
-        with work("stacks status", session):
+        with _work("stacks status", session):
             rows = account.status(session, names or account.ALL)
-            rows = [
-                row
-                for row in rows
-                if row.state != account.NOT_THERE or row.name in names or row.name != "subnets"
-            ]
             _show(session, rows)
     if any(row.state != account.NOT_THERE and not row.usable for row in rows):
         raise SystemExit(1)
@@ -150,7 +109,7 @@ def down(names, seat, target, yes) -> None:
     with opened(target, seat) as session:
         from workshop.account import stacks as account
 
-        with work(f"stacks down {' '.join(names)}".strip(), session):
+        with _work(f"stacks down {' '.join(names)}".strip(), session):
             rows = account.status(session, names or account.ALL)
             there = [row for row in rows if row.state != account.NOT_THERE]
             if not there:
@@ -163,7 +122,7 @@ def down(names, seat, target, yes) -> None:
 
 
 @contextlib.contextmanager
-def work(command: str, session) -> Iterator[None]:
+def _work(command: str, session) -> Iterator[None]:
     """Failures and Ctrl-C become a message that says what to do."""
     from workshop.account.stacks import StackError
 
@@ -172,10 +131,10 @@ def work(command: str, session) -> Iterator[None]:
     except StackError as error:
         raise click.ClickException(str(error)) from error
     except KeyboardInterrupt:
-        option = "" if session.seat == "class" else f" --seat {session.seat}"
         click.echo(
             "\nInterrupted. What CloudFormation has begun, it finishes without this program. The "
-            f"rest is done by the same again: workshop {command}{option} --target {session.target}",
+            f"rest is done by the same again: workshop {command} --seat {session.seat} "
+            f"--target {session.target}",
             err=True,
         )
         raise SystemExit(INTERRUPTED) from None

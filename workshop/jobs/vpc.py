@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workshop.account.stacks import NETWORKS, STACKS, deploy, status
+from workshop.account.stacks import STACKS, deploy, status
 
 if TYPE_CHECKING:
     from workshop.jobs.session import Session
@@ -44,13 +44,13 @@ def network(session: Session, subnets=(), security_group_ids=()) -> dict[str, li
 
 
 def network_from_stack(session: Session, serving: bool = False) -> dict[str, list[str]] | None:
-    """The subnet and the group of the seat's network or subnets stack; None if it has neither.
+    """The subnet and the group of the seat's network stack; None if it has none.
 
     serving: with the subnet of a second zone, which endpoints want and jobs must not have.
     """
-    usable = [stack for stack in status(session, NETWORKS) if stack.usable]
-    if not usable:
+    (stack,) = status(session, ("network",))
+    if not stack.usable:
         return None
-    made = usable[0].outputs
+    made = stack.outputs
     subnets = [made["SubnetId"], *([made["ServingSubnetId"]] if serving else [])]
     return {"subnets": subnets, "security_group_ids": [made["SecurityGroupId"]]}

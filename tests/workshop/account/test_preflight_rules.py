@@ -178,10 +178,8 @@ def cost_of(configuration):
 
 def test_the_cost_is_bounded_by_max_run_with_date_and_source():
     price = cost_of(job(max_run=3480))
-    assert "at most 0.41 USD, since max_run is 3480 s" in price.reason.lower().replace("usd", "USD")
+    assert price.reason.startswith("At most 0.41 USD, since max_run is 3480 s")
     assert "price list of 2026-09-27" in price.source
-    expected = cost_of(job(seconds=1800))
-    assert expected.reason.startswith("About 0.20 USD for 1800 s, at most 0.22 USD")
 
 
 def test_debugger_is_named_and_is_no_objection(clean_aws):

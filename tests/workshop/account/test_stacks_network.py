@@ -77,17 +77,10 @@ def rules_of(rows, way):
     )
 
 
-@pytest.mark.parametrize("name", ["network", "subnets"])
-def test_the_rules_here_are_the_templates(ec2, plain, name):
+def test_the_rules_here_are_the_templates(ec2, plain):
     """Else a lesson shows here what no learner sees on AWS."""
-    if name == "network":
-        identifier = plain[1].outputs["SecurityGroupId"]
-    else:
-        stacks.deploy(stacks_harness.session("class"), ("shared",), lambda _: None)
-        seat = stacks_harness.session("ann")
-        *_, done = stacks.deploy(seat, ("storage", "roles", name), lambda _: None)
-        identifier = done.outputs["SecurityGroupId"]
-    rows, template = group(ec2, identifier), template_resources(name)
+    rows = group(ec2, plain[1].outputs["SecurityGroupId"])
+    template = template_resources("network")
     expected = {"IpPermissions": [], "IpPermissionsEgress": []}
     for rule in template["TrainingGroup"]["Properties"]["SecurityGroupEgress"]:
         ports = str(rule["FromPort"]), str(rule["ToPort"])

@@ -21,13 +21,13 @@ def row(output, stack):
 
 
 def test_up_status_and_down_of_all(run):
-    names = [name for name in stacks.ALL if name != "subnets"]  # those are a class's
-    code, out = run("up", *names, "--seat", "cmd", "-p", "Nat=yes")
+    names = stacks.ALL
+    code, out = run("up", *names, "--seat", "cmd", "-p", "Nat=yes", "-p", "Email=a@b.org")
     assert code == 0
     for name in names:
         assert re.search(rf"^workshop-cmd-{name}: created, [\d.]+ s$", out, re.MULTILINE)
     code, out = run("up", *names, "--seat", "cmd")
-    assert code == 0 and out.count("no change") == 4
+    assert code == 0 and out.count("no change") == 5
     code, out = run("status", "--seat", "cmd")
     assert code == 0
     assert row(out, "workshop-cmd-storage").endswith(" 0.000 │")
@@ -58,10 +58,11 @@ def test_down_refuses_a_full_bucket_and_names_clean(run):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["up", "vpc"], "no stack 'vpc'. There are: storage, roles, network, subnets"),
+        (["up", "vpc"], "no stack 'vpc'. There are: storage, roles, network, notebook, budget"),
         (["up", "network", "-p", "Nat"], "is not KEY=VALUE"),
         (["up", "network", "-p", "Nat=on"], "it must be one of: yes, no"),
         (["up", "storage", "-p", "Nat=yes"], "no parameter 'Nat'"),
+        (["up", "budget", "-p", "Email=me"], "It must be an e-mail address"),
         (["up", "notebook", "-p", "Kit=https://x y"], "It must be empty, https://"),
         (["up", "--seat", "Me"], "seat is 'Me'"),
         (["up", "--target", "aws"], "AWS_DEFAULT_REGION"),
@@ -88,7 +89,16 @@ def test_a_stack_that_needs_another_is_not_begun(run):
     assert code == 1
     assert "workshop-cmd3-storage is not there" in out
     code, out = run("status", "--seat", "cmd3")
-    assert out.count("not there") == 4
+    assert out.count("not there") == 5
+
+
+def test_a_budget_needs_an_address_only_when_it_is_made(run):
+    code, out = run("up", "budget", "--seat", "cmd6")
+    assert code == 1 and "workshop-cmd6-budget needs a value: -p Email=..." in out
+    code, out = run("up", "budget", "--seat", "cmd6", "-p", "Email=a@b.org")
+    assert code == 0 and "workshop-cmd6-budget: created" in out
+    code, out = run("up", "budget", "--seat", "cmd6", "-p", "BudgetUsd=30")
+    assert code == 0 and "workshop-cmd6-budget: updated" in out
 
 
 def test_ctrl_c_leaves_what_a_second_run_finishes(run, monkeypatch):

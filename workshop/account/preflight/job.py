@@ -30,10 +30,9 @@ class JobConfiguration:
     """A training job, as the SDK's TensorFlow(...) and PyTorch(...) describe it.
 
     framework: "tensorflow" or "pytorch". distribution: as the SDK takes it. image_uri: an image
-    of your own; empty if the SDK chooses one. max_run, keep_alive, seconds: seconds; keep_alive is
-    0 without a warm pool, seconds is what the job is expected to be billed, if known. debugger:
-    whether the SDK adds SageMaker Debugger's hook to the request.
-    script: the entry point's text; empty if it is not available. name: for display.
+    of your own; empty if the SDK chooses one. max_run, keep_alive: seconds; keep_alive is 0 without
+    a warm pool. debugger: whether the SDK adds SageMaker Debugger's hook to the request. script:
+    the entry point's text; empty if it is not available. name: for display.
 
     Raises BadConfiguration for a framework or a number that no job could have.
     """
@@ -53,7 +52,6 @@ class JobConfiguration:
     checkpoint_s3_uri: str = ""
     debugger: bool = False
     keep_alive: int = 0
-    seconds: float | None = None
     script: str = ""
     name: str = "job"
 
@@ -76,16 +74,14 @@ class JobConfiguration:
             )
 
     @classmethod
-    def from_estimator(
-        cls, estimator, name: str = "job", seconds: float | None = None
-    ) -> JobConfiguration:
+    def from_estimator(cls, estimator, name: str = "job") -> JobConfiguration:
         """The configuration of an estimator of the SDK, or of a ModelTrainer. Nothing is sent.
 
         Raises BadConfiguration if it is not an estimator of TensorFlow or PyTorch, nor a
         ModelTrainer with an image of AWS's for one of them.
         """
         if hasattr(estimator, "source_code"):
-            return cls(**_from_trainer(estimator), seconds=seconds, name=name)
+            return cls(**_from_trainer(estimator), name=name)
         if (framework := getattr(estimator, "_framework_name", None)) not in FRAMEWORKS:
             raise BadConfiguration(
                 f"{type(estimator).__name__} is not an estimator that preflight knows. It must be "
@@ -107,7 +103,6 @@ class JobConfiguration:
             checkpoint_s3_uri=estimator.checkpoint_s3_uri or "",
             debugger=_adds_debugger(estimator),
             keep_alive=estimator.keep_alive_period_in_seconds or 0,
-            seconds=seconds,
             script=_text_of(estimator),
             name=name,
         )

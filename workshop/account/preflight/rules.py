@@ -385,19 +385,17 @@ def most_usd(job: JobConfiguration) -> float:
 
 
 def price(job: JobConfiguration) -> Finding:
-    """What the job costs at most, and what is expected if seconds are given."""
+    """What the job costs at most."""
     try:
-        job_cost = cost(job.instance_type, job.instance_count, job.seconds or 0, job.max_run)
+        job_cost = cost(job.instance_type, job.instance_count, 0, job.max_run)
     except ValueError as error:  # PriceNotKnown is one
         return unknown("cost", str(error))
-    limit = f"at most {up_to_cents(job_cost.most_usd):.2f} USD, since max_run is {job.max_run} s"
-    if job.seconds:
-        limit = f"about {job_cost.usd:.2f} USD for {job.seconds:g} s, {limit}"
+    limit = f"At most {up_to_cents(job_cost.most_usd):.2f} USD, since max_run is {job.max_run} s"
     if warm := _warm_usd(job, job_cost):
         limit += f" (and {warm:.2f} USD for the warm pool)"
     rate = f"{job_cost.usd_per_hour:g} USD per instance and hour on demand in {job_cost.region}."
     dated = f"{job_cost.source} (price list of {job_cost.price_date})"
-    return Finding("cost", True, f"{limit[0].upper()}{limit[1:]}. {rate}", source=dated)
+    return Finding("cost", True, f"{limit}. {rate}", source=dated)
 
 
 def _warm_usd(job: JobConfiguration, job_cost: Cost) -> float:
