@@ -45,11 +45,11 @@ def test_jobs_reach_the_service_with_which_the_emulator_was_started(monkeypatch,
         monkeypatch.setenv("LOCAL_SAGEMAKER_SERVICE", str(place[1]))
         code = f"import socket; print('MET', socket.create_connection({place}).recv(9).decode())"
         body = command_request("service", [sys.executable, "-c", code])
-        with own_emulator(tmp_path / "state") as own:
-            own.client("sagemaker").create_training_job(**body)
+        with own_emulator(tmp_path / "state") as started:
+            started.client("sagemaker").create_training_job(**body)
             with service.accept()[0] as connection:
                 connection.sendall(b"tracking")
-            assert own.wait("service").lines("MET") == ["tracking"]
+            assert started.wait("service").lines("MET") == ["tracking"]
         assert connectivity_for_job(None, {"EnableNetworkIsolation": True}, "").service == 0
 
 
