@@ -39,7 +39,8 @@
 #
 # **SageMaker** is AWS's service that trains models on rented computers. You describe what should
 # run; AWS calls that a **training job**. Just run the next cells: they are explained afterwards.
-#
+
+# %% [markdown]
 # With `target = "local"` an **emulator** on this machine takes AWS's place. It understands the same
 # requests, rents nothing, and starts real processes here. `seat` is your name in an AWS account
 # that others use too. Everything you may want to change is in this cell:
@@ -298,7 +299,7 @@ workshop.show_function("train/train_tf.py", "train_step")
 # One function names them: `--training` and `--test` do the first, `--save-to` the third; the second
 # is an `add_argument` for each setting. The defaults let the same file run on a laptop.
 
-# %% slideshow={"slide_type": "slide"}
+# %%
 workshop.show_function("train/train_tf.py", "parse_args")
 
 # %% [markdown]

@@ -242,14 +242,14 @@ workshop.show_function("demos/parameter_server.py", "work")
 # moves the weights 1 / (1 - 0.9) = 10 times as far as without momentum. The server notes how many
 # updates it made between a worker's pull and its push: the gradient's **staleness**.
 
-# %% slideshow={"slide_type": "slide"}
+# %%
 workshop.show_function("demos/parameter_server.py", "Server")
 
 # %% [markdown]
 # What remains is the order of the calls. **Synchronous** (sync): the server waits for a gradient
 # from *every* worker, and then makes one update with their mean.
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 workshop.show_function("demos/parameter_server.py", "serve_sync")
 
 # %% [markdown]
@@ -757,13 +757,12 @@ workshop.save_results(variables_by_ps=variables["ps"].value_counts().to_dict())
 # TF_CONFIG has no chief, worker 0 does its work and saves. An **evaluator** is optional.
 #
 # </details>
-
-# %% [markdown] slideshow={"slide_type": "slide"}
+#
 # ## One model, or many?
 #
 # Here is a script with a fault. Find it before you run it:
 
-# %% slideshow={"slide_type": "-"}
+# %%
 workshop.show_function("demos/train_tf_ps_broken.py", "main")
 
 # %% [markdown]

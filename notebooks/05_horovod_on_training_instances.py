@@ -650,6 +650,7 @@ workshop.save_results(share_of_steps=share)
 # - In `distribution["mpi"]`, `custom_mpi_option` instead of `custom_mpi_options`.
 # - `parameter_server` instead of `mpi`, in a Horovod job.
 
+
 # %% tags=["deterministic"] slideshow={"slide_type": "fragment"}
 def would_send(distribution: dict) -> dict:
     """The hyperparameters about launchers that this distribution becomes."""

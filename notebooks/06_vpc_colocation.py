@@ -112,6 +112,7 @@ print(unshaped or "This machine can limit the bandwidth between instances.")
 # **Predict.** A link of 20 Mbit/s carries 2.5 MB per second. A step on one instance takes about 0.1
 # to 0.2 s, and a second instance can save half of it.
 
+
 # %% slideshow={"slide_type": "-"}
 def shown(link: str) -> str:
     """A bandwidth as texts name it."""

@@ -277,6 +277,7 @@ print(f"Recorded, 1 MB, two tiers in times as fast as gloo: {', '.join(gains)}; 
 # they treat all ranks alike. A ring of N members passes 2 (N - 1) / N times the bytes over each of
 # its links. Two tiers have a ring, too, but its members are the two instances: 2 · 1/2.
 
+
 # %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
 def hops(steps) -> list[tuple[int, int]]:
     """From which rank to which, of every message in some steps of an all-reduce."""

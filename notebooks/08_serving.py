@@ -257,7 +257,7 @@ workshop.save_results(
 # **Why?** Eight requests are under way, but the server doesn't give eight times the answers. With
 # `r` answers in a second, each takes 8 / `r` seconds on average (Little's law):
 
-# %%
+# %% slideshow={"slide_type": "-"}
 middle = np.argsort(rate["8 clients"])[rounds // 2]  # the round with the median rate
 r = rate["8 clients"][middle]
 print(f"Eight clients get {throughput:.1f} times the answers of one, so each takes 8 / ", end="")
@@ -535,7 +535,7 @@ print(f"{len(left)} endpoints of this seat are left.")
 assert not left, f"Still there, and billed: {left}"
 workshop.save_results(endpoints_left=len(left))
 
-# %% [markdown] slideshow={"slide_type": "subslide"}
+# %% [markdown]
 # ## A whole file: batch transform
 #
 # If you already have all the inputs, you don't need an endpoint. A **batch transform** is a job: it

@@ -207,6 +207,7 @@ workshop.save_results(
 # `memory`, folded, trains two steps; after each operation of torch `TensorWatch` lists the tensors
 # that are alive. (On a GPU ask `torch.cuda.max_memory_allocated()`.)
 
+
 # %% jupyter={"source_hidden": true}
 def memory(sequences, width, checkpointing=False):
     """Bytes: what stays, what forward leaves behind, the peak of a step. And a step's seconds."""
@@ -294,7 +295,7 @@ workshop.save_results(activations=activations.to_dict(), saved_by_checkpointing=
 # `self.part` is this rank's slice of `self.weights`, the one parameter that the optimizer knows;
 # `self.gradient_of_part` is its `.grad`.
 
-# %% slideshow={"slide_type": "slide"}
+# %% slideshow={"slide_type": "-"}
 workshop.show_function("demos/sharding/zero1.py", "step")
 
 # %% [markdown]

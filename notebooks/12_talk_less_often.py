@@ -361,7 +361,7 @@ step_there = timed[narrow].mean()  # seconds of a step
 slower = int((verdicts.loc[ways, names[narrow]] == "slower").sum())
 slower = "all seven are" if slower == len(ways) else f"{slower} of the seven are"
 
-# %% slideshow={"slide_type": "-"}
+# %% slideshow={"slide_type": "slide"}
 guess.compare(source, **answers)
 
 # %% jupyter={"source_hidden": true}
@@ -678,8 +678,7 @@ workshop.save_results(without_memory=at_the_end.to_list())
 # 1 % never reaches the optimizer, however long it points the same way. (Not tested as the causes.)
 #
 # On N ranks each link carries N - 1 parts of 2 %: beyond 100 ranks that is more than an all-reduce.
-
-# %% [markdown] slideshow={"slide_type": "subslide"}
+#
 # ## How to read a claim
 #
 # From the papers' abstracts, read on 2026-11-25:
