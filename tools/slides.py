@@ -102,9 +102,10 @@ def chosen(executed: Path) -> Iterator[NotebookNode]:
     say = {key: text for lesson, key, *text in guide if lesson == number(executed)}
     heading = ""
     for cell in read_for_people(executed).cells:
-        headings = HEADING.findall(cell.source) if cell.cell_type == "markdown" else []
+        is_text = cell.cell_type == "markdown"
+        headings = HEADING.findall(cell.source) if is_text else []
         kind = cell.metadata.get("slideshow", {}).get("slide_type")
-        if kind in BEGINS and not cell.source.startswith("#"):
+        if kind in BEGINS and not (is_text and cell.source.startswith("#")):
             yield _text(heading, kind)
             cell.metadata.slideshow.slide_type = "-"
         if "question" in cell.metadata:
@@ -116,7 +117,9 @@ def chosen(executed: Path) -> Iterator[NotebookNode]:
             cell.metadata.transient = {"remove_source": bool(cell.get("outputs"))}
             yield cell
             for key, (guess, words) in say.items():
-                if "workshop.guess(" in cell.source and re.search(rf'{key}=|"{key}"', cell.source):
+                if "workshop.guess(" in cell.source and re.search(
+                    rf'\b{key}=|"{key}"', cell.source
+                ):
                     yield _text(f"`{key}`: people guess {guess}. {words}", "notes")
         heading = headings[-1] if headings else heading
 

@@ -49,7 +49,7 @@ def test_only_chosen_cells_are_on_slides_each_below_its_sections_heading(deck):
     texts = deck(
         TITLE,
         cell("## One\n\nnot chosen"),
-        cell("x", "slide", [printed("chosen")]),
+        cell("# why\nx", "slide", [printed("chosen")]),
         cell("x", "-", [printed("beside it")]),
         cell("x", None, [printed("left out")]),
         cell("## Two\n\na question", "slide"),
