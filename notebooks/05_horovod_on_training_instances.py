@@ -148,6 +148,7 @@ def estimator(instances: int, processes: int, script: str, hyperparameters: dict
     return TensorFlow(**session.job_settings("horovod", source_dir=source) | settings | other)
 
 
+# %%
 print("custom_mpi_options:", job_script.mpi_options)
 
 # %% [markdown]

@@ -587,7 +587,7 @@ for line in quiet.log:
     shown = re.sub(r'"optimizer_variables_\w+": \d+, ', "", line.split(', "images":')[0])
     print(re.sub(r"\b([0-9a-f]{10})[0-9a-f]{20,}", r"\1…", shown))
 
-# %% slideshow={"slide_type": "-"}
+# %% slideshow={"slide_type": "slide"}
 causes = [
     "they read the same images",
     "they started from different weights",
@@ -665,12 +665,12 @@ workshop.save_results(quiet_fixed=len(hashes_at_end))
 # several stacks, read its last. In this run a collective gives up after 6 seconds. (`prterun` is
 # the program behind `mpirun`.)
 
-# %% slideshow={"slide_type": "subslide"}
+# %%
 hang = failures.reproduce("rank-hangs")
 for line in hang.log:
     print(line[:160])
 
-# %% slideshow={"slide_type": "-"}
+# %%
 guess = workshop.guess(
     elsewhere=("Which rank is not in the collective?", ["rank 0", "rank 1"]),
     where=(
@@ -682,7 +682,7 @@ guess = workshop.guess(
 # %% [markdown]
 # Compare the stacks; the traceback names the rank that waited until the collective gave up:
 
-# %% slideshow={"slide_type": "subslide"}
+# %%
 stacks: dict[str, list[tuple[str, str]]] = {}
 for line in hang.log:
     label, _, text = line.partition("] ")
