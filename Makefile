@@ -35,7 +35,7 @@ figures: ready ## renew the README's pictures and table from the last `make run`
 translations: ready ## bring the site's catalogs in docs/site/locale up to date with the English texts
 	@$(INSIDE) $(BIN)/python -m tools.translations
 
-slides: ready ## build a deck for each lesson in build/slides from the last `make run`
+slides: ready ## build decks for lessons and timetables in build/slides from the last `make run`
 	@$(INSIDE) $(BIN)/python -m tools.slides
 
 lab: ready ## open the lessons in JupyterLab, emulator up (ARGS=--no-browser: its options)

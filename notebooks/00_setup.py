@@ -11,7 +11,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # 00 · Set up, and run a first training job
 #
 # **After this lesson you can**
@@ -34,12 +34,13 @@
 # **Cost on AWS:** about 0.02 USD, at most 0.05 USD: one `ml.c5.xlarge`, 5 minutes planned. Locally
 # it costs nothing.
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Describe the job
 #
 # **SageMaker** is AWS's service that trains models on rented computers. You describe what should
 # run; AWS calls that a **training job**. Just run the next cells: they are explained afterwards.
-#
+
+# %% [markdown]
 # With `target = "local"` an **emulator** on this machine takes AWS's place. It understands the same
 # requests, rents nothing, and starts real processes here. `seat` is your name in an AWS account
 # that others use too. Everything you may want to change is in this cell:
@@ -62,7 +63,7 @@ session = workshop.session(target=target, seat=seat)  # locally it starts the em
 deployed = workshop.deploy(session)  # a place for files, and what the job may do
 channels = session.upload("digits")  # 1,797 handwritten digits, 8 x 8 pixels
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 from sagemaker.tensorflow import TensorFlow
 
 shared = session.job_settings("first") | {"max_run": max_run}
@@ -82,14 +83,15 @@ estimator = TensorFlow(
 # here one without a GPU). `**shared` is what all jobs of this course have in common; see below. Ask
 # what a job costs *before* you start it:
 
-# %%
+# %% slideshow={"slide_type": "fragment"}
 workshop.cost("ml.c5.xlarge", instance_count=1, seconds=300, max_run=max_run)
 
 # %% [markdown]
 # The first number is for the 300 seconds that we plan. The second is about the most that its
 # instance can cost (storage in S3 and logs come on top): after `max_run` seconds SageMaker asks the
 # script to end, and gives it 120 more to save its work.
-#
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Run the job
 #
 # The job passes through four phases: *Starting* (take the instance), *Downloading* (script and
@@ -97,7 +99,7 @@ workshop.cost("ml.c5.xlarge", instance_count=1, seconds=300, max_run=max_run)
 # **Predict first**, in the fields that appear or in a cell of your own, as in
 # `guess["longest"] = "Training"`. Without a guess the notebook continues, too.
 
-# %%
+# %% slideshow={"slide_type": "-"}
 phases = ["Starting", "Downloading", "Training", "Uploading"]
 guess = workshop.guess(
     longest=(f"Which phase will take longest, with target {target!r}?", phases),
@@ -117,7 +119,7 @@ result = workshop.follow(estimator)
 # version 3: take it for new work with one process, DDP or FSDP. Below each cell that starts
 # something the same is folded for version 3, and `make sdk-v3` runs it.
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # You should see `Completed`. **Seven things just happened**, and the rest of the lesson shows each:
 #
 # 1. Two *stacks* were created, unless they were there from an earlier run: a bucket for files, and
@@ -128,12 +130,13 @@ result = workshop.follow(estimator)
 # 5. Script and data were copied to it, and the script ran.
 # 6. Whatever it printed went to a log. Numbers in it became *metrics*.
 # 7. The model was copied to S3, and the instance given back.
-#
+
+# %% [markdown]
 # (`fit(channels)` alone would print the log, and ask for the job's state only every 30 seconds.)
 #
 # ## Where the time went
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} slideshow={"slide_type": "slide"}
 seconds = pd.Series(result.phases)
 longest = max(phases, key=lambda phase: result.phases.get(phase, 0))
 accuracy = result.metrics["test_accuracy"]
@@ -162,7 +165,7 @@ parts = {
 parts["shuffle, test after each epoch"] = max(0.0, at["weights"] - began - sum(parts.values()))
 parts["save the model"] = ended - at["weights"]
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
 begin, whole = parts["import TensorFlow, build the model"], seconds["Training"]
 title = f"Of {whole:.1f} s of Training the import took {begin:.1f} s, all steps {in_steps:.1f} s"
 alt = f"{title}. " + ", ".join(f"{name}: {length:.1f} s" for name, length in parts.items())
@@ -191,14 +194,15 @@ assert result.phases["Training"] > 0, (
 #
 # `billable` is what AWS would charge for: the seconds from the beginning of the download until the
 # model is uploaded, rounded up, times the instances. Waiting for instances is free.
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ## Create the stacks
 #
 # The two things that a job needs are a **bucket** in S3 and a **role**. A job doesn't run as you:
 # it acts under its role, which lists what is allowed, and everything else is refused. This is what
 # the template allows with S3:
 
-# %%
+# %% slideshow={"slide_type": "-"}
 from workshop.account.stacks import template_resources
 
 role = template_resources("roles")["TrainingRole"]["Properties"]
@@ -268,19 +272,21 @@ assert len(stored["Contents"]) >= 5, "Some files are missing: run session.upload
 # A job gets data through **channels**. A channel has a name and an address in S3; on the instance
 # it is a folder, and the variable `SM_CHANNEL_TRAINING` tells the script where the channel
 # `training` is. SageMaker copies all files before the script starts. (Another way: lesson 09.)
-#
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## What a script must do for SageMaker
 #
 # Here is a training step of `scripts/train/train_tf.py`. Nothing in it knows about SageMaker, and
 # few of these lines change when several processes train one model.
 
-# %%
+# %% slideshow={"slide_type": "-"}
 workshop.show_function("train/train_tf.py", "train_step")
 
 # %% [markdown]
 # (`GradientTape` records the computation for the gradients. Logits are outputs before they become
 # probabilities. `@tf.function` compiles the step.)
-#
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # AWS's container image has everything but your script and runs it as it is, which AWS calls
 # **script mode**. The script has to do three things:
 #
@@ -288,7 +294,8 @@ workshop.show_function("train/train_tf.py", "train_step")
 # 2. It takes **hyperparameters**, settings such as the number of epochs, as arguments:
 #    `{"epochs": 20}` arrives as `--epochs 20`.
 # 3. At the end it saves its model to the folder in `SM_MODEL_DIR`. SageMaker uploads what is there.
-#
+
+# %% [markdown]
 # One function names them: `--training` and `--test` do the first, `--save-to` the third; the second
 # is an `add_argument` for each setting. The defaults let the same file run on a laptop.
 
@@ -407,7 +414,7 @@ for event in ("step", "epoch"):
 # description keeps the last value of each. On AWS all values also go to CloudWatch as a time
 # series.
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 epochs_table, steps = result.table("epoch"), result.table("step")
 losses = epochs_table["train_loss"]
 middle = epochs_table["step"] - epochs_table["step"].iloc[0] / 2  # of each epoch
@@ -466,10 +473,10 @@ workshop.save_results(versions=workshop.versions(), needs_checked=len(checks))
 # %% [markdown]
 # ## Check yourself
 
-# %%
+# %% question=2 slideshow={"slide_type": "slide"}
 workshop.quiz("00")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Summary
 #
 # - A training job takes instances, copies data and script there, runs the script, saves the

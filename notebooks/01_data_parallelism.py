@@ -11,7 +11,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # 01 · Data parallelism
 #
 # **After this lesson you can**
@@ -74,7 +74,7 @@ test = all_images[-360:], all_labels[-360:]
 batch = training[0][:global_batch_size], training[1][:global_batch_size]
 print(f"{len(training[0]):,} training images of 8 x 8 pixels, {len(test[0])} test images")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## The result first
 #
 # Several processes can train one model together. Each computes the gradient of a part of every
@@ -84,7 +84,7 @@ print(f"{len(training[0]):,} training images of 8 x 8 pixels, {len(test[0])} tes
 # uses one of two cores. **Predict** the **speed-up** of two ranks: the time of one process divided
 # by theirs.
 
-# %%
+# %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
     large="Large workload: the speed-up of two ranks over one process:",
     small="Small workload: the speed-up of two ranks:",
@@ -110,7 +110,7 @@ small = measure(8, 64, 15 * steps)
 # **ceiling** is the speed-up of two processes that exchange nothing.
 
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
 def dot(name, scaling):
     """A measured dot of the map."""
     label = f"{name}: {scaling.speed_up.median:.2g} times as fast"
@@ -129,7 +129,7 @@ first_dots = [dot(f"2 ranks, {name}", scaling) for name, scaling in workloads.it
 title = "Two ranks: {:.2g} times as fast as one process (large), {:.2g} times (small)"
 draw_map(first_dots, title.format(large.speed_up.median, small.speed_up.median))
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 measured = {"large": large, "small": small}
 guess.compare(**{name: float(f"{run.speed_up.median:.2g}") for name, run in measured.items()})
 for name, scaling in workloads.items():
@@ -150,7 +150,8 @@ records = {name: scaling.record() for name, scaling in (("large", large), ("smal
 # The curve is not fitted. A step that computes, then exchanges for r times as long, takes 1 + r
 # times as long. So the share is 1 / (1 + r), for any number of ranks, if nothing is hidden, nobody
 # waits and averaging costs nothing else.
-#
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## The model whole, the batch in parts
 #
 # A training step computes the **gradient** of a batch (how the loss changes with each weight), and
@@ -191,7 +192,8 @@ assert started["process"].nunique() == world_size, "Ranks must be different proc
 # `run` calls a function on every rank with the same arguments, `run_each` gives each rank an
 # argument of its own; both return a result for each rank. The function runs in another process, so
 # it imports what it needs.
-#
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## The average of the gradients
 #
 # Why is the average right? The loss of a batch is the *mean* of its images' losses, and the mean of
@@ -200,7 +202,7 @@ assert started["process"].nunique() == world_size, "Ranks must be different proc
 # the others. But computers round. Below, `all_reduce` adds up a tensor over all ranks: each puts
 # its own in, and gets the sum out.
 
-# %%
+# %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
     gradient=(
         "Mean of all ranks' gradients against the gradient of the whole batch:",
@@ -209,7 +211,7 @@ guess = workshop.guess(
 )
 
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 def gradient_of(images, labels, batch_norm=False):
     """On one rank: the gradient of the mean loss of these images. Nothing is exchanged."""
     from parallel.gradients import gradient, new_model
@@ -226,7 +228,7 @@ def exchanged(shard, divide=True, batch_norm=False):
     return gradient / dist.get_world_size() if divide else gradient
 
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 shards = [(batch[0][r::world_size], batch[1][r::world_size]) for r in range(world_size)]
 expected = ranks.run(gradient_of, *batch)[0]  # of a single rank with all images
 averaged = ranks.run_each(exchanged, shards)
@@ -236,7 +238,7 @@ print(f"{expected.size:,} weights; largest part of the gradient {np.abs(expected
 print(f"largest difference between two ranks:      {between_ranks:.1e}")
 print(f"largest difference from the whole batch's: {difference:.1e}")
 
-# %%
+# %% slideshow={"slide_type": "-"}
 bits = np.array_equal(averaged[0], expected)
 tiny = difference < 1e-6
 guess.compare(
@@ -252,7 +254,7 @@ assert between_ranks == 0, "The ranks hold different gradients: did each call al
 assert tiny, f"{difference} is more than rounding: do the shards make up the whole batch?"
 workshop.save_results(gradient_difference=difference, between_ranks=between_ranks)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Three ways to get a wrong gradient
 #
 # Break one condition at a time, and see how far off the gradient is:
@@ -262,7 +264,7 @@ workshop.save_results(gradient_difference=difference, between_ranks=between_rank
 # 3. **Batch normalisation.** This layer subtracts the mean of the *batch*, and each rank knows only
 #    its own images.
 
-# %%
+# %% slideshow={"slide_type": "fragment"}
 first = global_batch_size - 8 * (world_size - 1)  # rank 0 takes all but 8 for each other rank
 cuts = [first + 8 * rank for rank in range(world_size - 1)]
 unequal = list(zip(np.split(batch[0], cuts), np.split(batch[1], cuts), strict=True))
@@ -311,7 +313,7 @@ workshop.save_results(
 # gradients are averaged when `backward()` returns.
 
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 def train_with_ddp(images, labels, epochs=2, global_batch_size=64):
     import torch
     import torch.distributed as dist
@@ -376,7 +378,8 @@ workshop.show_diff("train/train_torch.py", "train/train_torch_ddp.py", essential
 #   sets one thread if it starts several ranks; so do our scripts (`--threads-per-rank`).
 #
 # </details>
-#
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## What a step is made of
 #
 # **step = compute + wait + exposed communication.** Each rank *computes* its gradient, *waits* for
@@ -390,7 +393,7 @@ workshop.show_diff("train/train_torch.py", "train/train_torch_ddp.py", essential
 #   DDP's own work (it copies gradients into buckets). So it can exceed the exchange alone,
 #   above all in short steps.
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "fragment"}
 of_step = {
     name: 100 * scaling.rounds[["compute", "wait", "exposed"]].div(scaling.rounds["step"], axis=0)
     for name, scaling in workloads.items()
@@ -424,7 +427,8 @@ for name, scaling in workloads.items():
 # %% [markdown]
 # A larger batch makes computing longer, but not the exchange: r falls, and more ranks pay off. More
 # weights make both longer.
-#
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Faster, or noise?
 #
 # Four rules hold in all lessons:
@@ -438,7 +442,8 @@ for name, scaling in workloads.items():
 # 4. **A two-sided sign test.** If nothing differed, a ratio would be above 1 in half of the rounds.
 #    All of 5 or 6 rounds on one side, or 8 of 9, happen by chance in at most 7 of 100 cases. Only
 #    with that, and a median outside the noise floor, do we say *faster* or *slower*.
-#
+
+# %% [markdown]
 # The large workload: *alone* is one process, *step* two ranks, *again* the same once more.
 
 # %%
@@ -447,7 +452,7 @@ by_round["speed-up: alone / step"] = large.rounds["alone"] / large.rounds["step"
 by_round["A/A: step / again"] = large.rounds["step"] / large.rounds["again"]
 by_round.rename_axis("round").round(2)
 
-# %%
+# %% slideshow={"slide_type": "fragment"}
 verdicts = {}
 for name, scaling in workloads.items():
     noise = scaling.rounds["step"] / scaling.rounds["again"]
@@ -514,7 +519,8 @@ workshop.save_results(gradients_per_second=rates, staleness=staleness)
 # %% [markdown]
 # In sync the fast workers wait for worker 3. Lesson 03 builds the server, and measures what
 # staleness costs.
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ## How far? Strong and weak scaling
 #
 # In **strong scaling** the global batch stays the same when ranks are added: computing shrinks, the
@@ -523,10 +529,10 @@ workshop.save_results(gradients_per_second=rates, staleness=staleness)
 # *rank* stays the same, so r grows only by what more ranks add to the exchange. Speed-up then means
 # **throughput**: images per second, against one process. Try it with 64 small images a rank.
 
-# %%
+# %% slideshow={"slide_type": "-"}
 guess = workshop.guess(weak="Small workload, 64 images for each of two ranks: the speed-up:")
 
-# %%
+# %% slideshow={"slide_type": "subslide"}
 weak = measure(8, 128, 15 * steps, "--scaling", "weak")
 guess.compare(weak=float(f"{weak.speed_up.median:.2g}"))
 by_images = {"strong, 32 images a rank": small, "weak, 64 images a rank": weak}
@@ -861,10 +867,10 @@ workshop.save_results(ddp_weights=weights["weights_sha256"])
 #
 # ## Check yourself
 
-# %%
+# %% question=2 slideshow={"slide_type": "slide"}
 workshop.quiz("01")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Summary
 #
 # - Model replicated, batch split, gradients averaged: the gradient of the whole batch, up to

@@ -11,7 +11,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # 02 · Collectives
 #
 # **After this lesson you can**
@@ -75,7 +75,7 @@ print(unlimited or f"Each instance gets a link of {bandwidth.mbit(link):g} Mbit/
 if recorded:
     print(recorded.caption)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## The result first
 #
 # Four ranks hold a tensor each, and every rank needs the sum of all four: an **all-reduce**, which
@@ -86,7 +86,7 @@ if recorded:
 # - **ring**: each rank passes a quarter of the tensor to its neighbour, six times;
 # - **gloo**: what torch itself calls on CPUs, a ring in C++.
 
-# %%
+# %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
     gain=f"{world_size} ranks, {max(tensor_bytes) / 1e6:g} MB on each: "
     "what is the speed-up of the ring over the naive way?"
@@ -136,14 +136,14 @@ if not recorded:
 measured_events = [event for event in events if event["event"] in ("link", "all_reduce", "cards")]
 workshop.save_results(events=measured_events, recorded=bool(recorded))
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 timed = {(e["bytes"], e["algorithm"]): e["seconds"] for e in events if e["event"] == "all_reduce"}
 seconds = pd.DataFrame(timed)  # a row for each round
 largest = max(tensor_bytes)
 gains = seconds[largest, "naive"] / seconds[largest, "ring"]
 guess.compare(source, gain=gains.median())
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "-"}
 ms = 1000 * seconds[largest][[*algorithms, "gloo"]]
 spread = pd.DataFrame({"lowest": ms.min(), "highest": ms.max()})
 rate = None if target == "aws" else 1e6 * bandwidth.mbit(link) / 8  # bytes per second
@@ -202,16 +202,16 @@ print(f"Rank 0 holds {notes[0]}, rank 1 holds {notes[1]}.")
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert notes == [42, 42], f"The note did not arrive: {notes}."
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # Every rank runs the same code, and `get_rank()` tells it which part to do. The receiver provides
 # the memory. Now both ranks send first, and then receive. What will happen?
 
-# %%
+# %% slideshow={"slide_type": "-"}
 outcomes = ["both notes arrive", "one rank gets an error", "both wait forever"]
 guess = workshop.guess(outcome=("Both send first, then receive:", outcomes))
 
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 def both_send_first():
     import torch
     import torch.distributed as dist
@@ -274,10 +274,10 @@ workshop.save_results(sums=sums, pieces=pieces)
 # Everybody sends to rank 0, which adds and sends the sum back. `send` and `receive` below call
 # torch's, and also count the bytes. `flat` views the tensor as a vector, without a copy.
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 workshop.show_function("demos/collectives/naive.py", "all_reduce")
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 guess = workshop.guess(
     naive=f"{world_size} ranks, 1 MB on each: how many MB pass through rank 0, in and out?",
     ring="With a ring, which comes next: how many MB pass through the busiest rank?",
@@ -301,7 +301,8 @@ workshop.save_results(through_rank_0=[passed[0] for passed in through.values()])
 # %% [markdown]
 # Every rank that joins adds 2 MB that must pass through rank 0, so more ranks make each all-reduce
 # *slower*.
-#
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## The ring
 #
 # Two ideas take the load off rank 0. Cut the tensor into as many **chunks** as there are ranks, and
@@ -310,8 +311,7 @@ workshop.save_results(through_rank_0=[passed[0] for passed in through.values()])
 # chunks as they arrive; `begin_to_receive` is torch's `irecv`. (Ignore `order`, `place_in` and
 # `on_step`.)
 
-
-# %%
+# %% slideshow={"slide_type": "slide"}
 workshop.show_function("demos/collectives/ring.py", "reduce_scatter")
 
 # %% [markdown]
@@ -324,7 +324,7 @@ workshop.show_function("demos/collectives/ring.py", "reduce_scatter")
 # ranks have contributed; bold and green is the complete sum.
 
 
-# %% tags=["readme"]
+# %% tags=["readme"] slideshow={"slide_type": "slide"}
 watched = ranks.run("collectives.tour:watched_ring")
 plots.ring_steps(watched)
 
@@ -393,7 +393,7 @@ def busiest_rank(algorithm, n_bytes, n):
     return size * len(steps) * (2 if algorithm == "ring" else 1)
 
 
-# %% tags=["deterministic"]
+# %% tags=["deterministic"] slideshow={"slide_type": "slide"}
 traffic = {}
 for name in algorithms:
     passed = megabytes(name, world_size)
@@ -402,7 +402,7 @@ for name in algorithms:
     traffic[name]["by formula, MB"] = busiest_rank(name, 1, world_size)
 pd.DataFrame.from_dict(traffic, orient="index")
 
-# %%
+# %% slideshow={"slide_type": "-"}
 busiest = {name: row["busiest rank, MB"] for name, row in traffic.items()}
 guess.compare(naive=busiest["naive"], ring=busiest["ring"])
 
@@ -446,7 +446,7 @@ with plots.canvas(title, "ranks", up, size=(7.5, 3.2)) as axes:
         axes.plot(list(counted), marks, mark, color=colour, label=f"{name}, counted")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Two numbers for a link
 #
 # A message of n bytes takes about **α + β · n** seconds. α (alpha) is the **latency**, the delay
@@ -455,7 +455,7 @@ with plots.canvas(title, "ranks", up, size=(7.5, 3.2)) as axes:
 # the least relative errors. Here the *least* of the rounds counts, because other programs on the
 # machine only add time.
 
-# %%
+# %% slideshow={"slide_type": "-"}
 sizes = {e["bytes"]: min(e["seconds"]) for e in events if e["event"] == "link"}
 fitted = Link.fit(sizes)
 table = pd.DataFrame({"measured, ms": 1000 * pd.Series(sizes)}).rename_axis("bytes of a message")
@@ -470,7 +470,7 @@ table.round(2)
 # takes **steps · (α + β · bytes of a message)**: naive 2 (N - 1) (α + β n), a ring 2 (N - 1) (α + β
 # n / N). Adding (often γ) is left out. **Predict** on sizes that α and β were not fitted to.
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 closest = [*algorithms, "no difference shown"]
 guess = workshop.guess(
     ring_ms=f"The ring, {tensor_bytes[1] / 1e6:g} MB: how many milliseconds?",
@@ -496,7 +496,7 @@ error = judged / predicted - 1
 columns = {f"{source}, least": 1000 * judged, "predicted": 1000 * predicted, "off, %": 100 * error}
 pd.concat(columns, axis=1).rename_axis("bytes").rename_axis(["ms", ""], axis=1).round(1)
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 least_bytes = min(tensor_bytes)
 small, million = seconds[least_bytes], 1000 * judged.loc[tensor_bytes[1]]
 first, second = small[list(algorithms)].median().nsmallest(2).index
@@ -518,7 +518,7 @@ for unit, count in {"step": len, "message": sum}.items():
     print(f"  ms for each {unit}: ", end="")
     print(", ".join(f"{name} {value:.2f}" for name, value in each.items()) + ".")
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "-"}
 worst = 100 * error.abs().max(axis=1)
 named = [f"{n / 1e6:g} MB" if n >= 1e6 else f"{n / 1e3:g} kB" for n in judged.index]
 title = f"Predictions: at most {worst.iloc[:-1].max():.0f} % off for {' and '.join(named[:-1])}, "
@@ -789,10 +789,10 @@ workshop.save_results(reads=reads, seen=seen)
 #
 # ## Check yourself
 
-# %%
+# %% question=1 slideshow={"slide_type": "slide"}
 workshop.quiz("02")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Summary
 #
 # - A ring all-reduce is a reduce-scatter and an all-gather: 2 (N - 1) steps, and less than twice
@@ -801,7 +801,8 @@ workshop.quiz("02")
 #   links, as in a ring. A small one needs few messages (measured here, on shared cores) or few
 #   steps, as in a tree (computed, a core for each rank).
 # - `WORLD_SIZE` counts processes. Give the sampler to the loader and call `set_epoch`.
-#
+
+# %% [markdown]
 # ## Clean up
 
 # %%

@@ -11,7 +11,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # 03 · Parameter servers
 #
 # **After this lesson you can**
@@ -86,7 +86,7 @@ print(unlimited or f"Each instance gets a link of {link}.")
 if recorded:
     print(recorded.caption)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## The result first
 #
 # In lesson 02 every rank held the weights. An older way: one process, the **parameter server**,
@@ -98,7 +98,7 @@ if recorded:
 # bytes of weights and W workers make 2 · P · W bytes. In a ring of W ranks each sends
 # 2 · P · (W - 1) / W, and receives as much at the same time.
 
-# %%
+# %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
     growth="A step with 4 workers takes how many times as long as with 1?",
     ring="With a server and 4 workers, how many times as long does a step take as in a ring of 4?",
@@ -148,7 +148,7 @@ title = f"A server with {most} workers: a step takes {growth.median():.1f} times
 title += f"as with {counts[0]}, and {against.median():.1f} times as long as a ring's"
 title += "" if source == "measured" else " (recorded elsewhere)"
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
 size = (7, 3.8)
 with plots.canvas(title, "workers, or ranks of the ring", "milliseconds a step", size) as axes:
     for at, (name, label) in enumerate({"step": "server", "ring": "ring"}.items()):
@@ -166,7 +166,7 @@ with plots.canvas(title, "workers, or ranks of the ring", "milliseconds a step",
     axes.set(xticks=counts, ylim=(0, None))
     axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 guess.compare(source, growth=growth.median(), ring=against.median())
 if rate:
     off = middle["step"] / (middle["passed"] / rate) - 1
@@ -187,7 +187,8 @@ workshop.save_results(off_bytes=list(off) if rate else None)
 # "Bytes only" is 4 / 1, and 8 P / 1.5 P. It leaves out two things, which this run doesn't separate:
 # the latency of messages, of which a ring of 4 has 6, one after the other; and that a worker which
 # has its weights early pushes while those of others still go out.
-#
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## One process holds the weights
 #
 # A worker repeats three things: **pull** the newest weights; compute the gradient of a batch of its
@@ -205,7 +206,7 @@ circle = list(zip(np.sin(turns), np.cos(turns), strict=True))
 box = {"boxstyle": "round", "facecolor": "white", "edgecolor": "0.4"}
 style = {"arrowstyle": "-|>", "shrinkA": 22, "shrinkB": 22, "color": "black"}
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "-"}
 with plots.canvas(title, "", "", (7.5, 3.6), alt) as axes:
     for number, (x, y) in enumerate(circle):
         # At the server: weights go out, gradients come in, side by side.
@@ -248,7 +249,7 @@ workshop.show_function("demos/parameter_server.py", "Server")
 # What remains is the order of the calls. **Synchronous** (sync): the server waits for a gradient
 # from *every* worker, and then makes one update with their mean.
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 workshop.show_function("demos/parameter_server.py", "serve_sync")
 
 # %% [markdown]
@@ -297,12 +298,12 @@ assert rounding < 1e-4, "The sync server does not train what one process trains.
 assert sync["pushes"]["staleness"].max() == 0, "In sync mode no gradient may be stale."
 workshop.save_results(sync_difference=rounding, sync_staleness=sync["pushes"]["staleness"].max())
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Without waiting
 #
 # Now the other order of the calls, **asynchronous** (async):
 
-# %%
+# %% slideshow={"slide_type": "-"}
 workshop.show_function("demos/parameter_server.py", "serve_async")
 
 # %% [markdown]
@@ -310,7 +311,7 @@ workshop.show_function("demos/parameter_server.py", "serve_async")
 # computes, others' gradients change the weights. When its own arrives, it belongs to weights that
 # are no longer there: it is stale.
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 guess = workshop.guess(
     mean=f"The mean staleness with {workers} asynchronous workers:",
     updates=(
@@ -319,13 +320,13 @@ guess = workshop.guess(
     ),
 )
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 quick = train("async")
 mean_staleness = quick["pushes"]["staleness"].mean()
 guess.compare(mean=round(mean_staleness, 2), updates=len(quick["pushes"]))
 print(f"Mean staleness {mean_staleness:.2f}; {workers - 1} other workers.")
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "-"}
 most = 8  # this stale or more is one group
 shares = quick["pushes"]["staleness"].clip(upper=most).value_counts(normalize=True)
 shares = 100 * shares.reindex(range(most + 1), fill_value=0)
@@ -343,7 +344,8 @@ workshop.save_results(async_staleness=mean_staleness, most_stale=quick["pushes"]
 # The mean is close to W - 1, the number of *other* workers. Each update falls between one pull and
 # one push of every other worker. So it adds 1 to the staleness of W - 1 gradients, whoever is slow.
 # More workers mean staler gradients.
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ## One slow worker
 #
 # Why accept stale gradients? Because workers are never equally fast. Make the last worker a
@@ -354,7 +356,7 @@ workshop.save_results(async_staleness=mean_staleness, most_stale=quick["pushes"]
 # gradients, one of each worker. Async delivers 1 + (W - 1) · (t + p) / t: one of the slow worker,
 # and of each other as many as fit.
 
-# %%
+# %% slideshow={"slide_type": "-"}
 step_ms = 1000 * sync["seconds"] / steps
 print(f"t, taken from a sync step without a pause: {step_ms:.1f} ms; p: {slow_ms} ms.")
 guess = workshop.guess(
@@ -378,7 +380,7 @@ by_worker.rename(columns=names).round(1)
 # The table (of async mode) and the picture are of the repeat with the middle ratio. "A fast worker"
 # is worker 1.
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "subslide"}
 progress = {}
 for mode, run in slow.items():
     for who, worker in {"a fast worker": 1, "the slow worker": workers}.items():
@@ -398,7 +400,7 @@ with plots.canvas(title, "seconds", "gradients pushed by a worker", size=(8, 3.6
     axes.set(xlim=(0, None), ylim=(0, 1.15 * max(map(len, progress.values()))))
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
 
-# %%
+# %% slideshow={"slide_type": "-"}
 speed_up = float(np.median(ratios))
 share = by_worker.loc[workers, "count"] / by_worker["count"].sum()
 guess.compare(ratio=round(speed_up, 1), share=round(100 * share))
@@ -767,7 +769,7 @@ workshop.show_function("demos/train_tf_ps_broken.py", "main")
 # This script trains on the first host, too. So of two instances one sees the even digits, the other
 # the odd ones.
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 no_strategy = "model.fit has no strategy"
 guess = workshop.guess(
     fault=("Where is the fault?", ["the first host trains", no_strategy, "the digits are divided"]),
@@ -793,7 +795,7 @@ broken = workshop.follow(broken_estimator)
 # each digit, of the broken job's two models and of the one that the job "servers" trained.
 
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 def by_digit(result, name):
     """The accuracy on each digit, a row for each model that a job's hosts ended with."""
     by_host = result.table("classes").set_index("host")["accuracy"].sort_index()
@@ -812,7 +814,7 @@ shown.columns.name = "accuracy %"
 # model knows both halves. Each model of the broken job knows what its host saw: you would have paid
 # for two instances and thrown one model away.
 
-# %%
+# %% slideshow={"slide_type": "-"}
 # Known: more than a quarter is right. A model that guesses gets a tenth.
 known = (digits_known > 0.25).sum(axis=1)
 good, alone = result.metrics["test_accuracy"], broken.table("epoch")["test_accuracy"]
@@ -849,10 +851,10 @@ workshop.save_results(broken_weights=broken.table("weights")["weights_sha256"].n
 #
 # ## Check yourself
 
-# %%
+# %% question=3 slideshow={"slide_type": "slide"}
 workshop.quiz("03")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Summary
 #
 # - A parameter server holds the weights; workers pull them and push gradients. Its bytes grow with
@@ -863,7 +865,8 @@ workshop.quiz("03")
 # - On SageMaker every host runs a parameter server; who trains is up to the script.
 # - `Completed` and a falling loss prove nothing. A model that knows what no single worker saw is
 #   proof.
-#
+
+# %% [markdown]
 # ## Clean up
 #
 # The ranks and the jobs have ended. Models and logs stay in S3 and in CloudWatch Logs until you

@@ -11,7 +11,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # 04 · Horovod on the notebook
 #
 # **After this lesson you can**
@@ -75,7 +75,7 @@ print(choice.explanation)
 digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
 large_digits = data_prep.digits.prepare(workshop.DATA / "digits-28", size=28, quiet=True)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## The result first
 #
 # **Horovod** adds all-reduce to TensorFlow, Keras, PyTorch and MXNet training scripts. Here it
@@ -86,7 +86,7 @@ large_digits = data_prep.digits.prepare(workshop.DATA / "digits-28", size=28, qu
 # the slower, and gradients travel while nobody computes. (`mpirun(...)` is the kit's: it runs that
 # command and reads what the ranks print.)
 
-# %%
+# %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
     speed_up="How many times as fast as one process are two ranks?",
 )
@@ -104,7 +104,7 @@ def measure(images: Path, batch: int, steps: int) -> Scaling:
 
 large = measure(large_digits, global_batch_size, steps)
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 alone = 1000 * large.rounds["alone"].median()
 bars = pd.DataFrame({"1 process": 0 * large.parts, "2 ranks": large.parts}).T
 bars.loc["1 process", "compute"] = alone
@@ -116,7 +116,7 @@ title += f"fast ({whiskers['median'].iloc[1]:.0f} ms instead of {alone:.0f})"
 plots.stacked_bars(bars, title, spread=whiskers)
 
 
-# %%
+# %% slideshow={"slide_type": "-"}
 def compared(scaling, numerator: str) -> str:
     """Is the ratio to the step above 1 ("faster"), below ("slower"), or lost in the noise?"""
     by_round = scaling.rounds[numerator] / scaling.rounds["step"]
@@ -157,7 +157,8 @@ workshop.save_results(speedup=large.speed_up.median, share=large.share.median)
 # with PyTorch 2.1 or later: [horovod#3996](https://github.com/horovod/horovod/issues/3996).)
 #
 # </details>
-#
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Processes that meet
 #
 # Processes that work together need numbers, their total, and a way to send messages. **MPI** is a
@@ -167,7 +168,7 @@ workshop.save_results(speedup=large.speed_up.median, share=large.share.median)
 #
 # With `mpi4py`, Python's package for MPI, `allreduce` adds up the ranks' numbers, 0 + 1 + 2 + 3:
 
-# %%
+# %% slideshow={"slide_type": "-"}
 hello = """from mpi4py import MPI; ranks = MPI.COMM_WORLD
 print('rank', ranks.rank, 'of', ranks.size, '- our ranks add up to', ranks.allreduce(ranks.rank))"""
 met = mpirun(4, "python", "-c", hello)
@@ -199,7 +200,7 @@ workshop.save_results(ranks_that_knew_the_sum=len(sums))
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Who is who
 #
 # | word | Horovod | meaning |
@@ -210,13 +211,14 @@ workshop.save_results(ranks_that_knew_the_sum=len(sums))
 # | **local_size** | `hvd.local_size()` | how many processes run on this host |
 # | **local_rank** | `hvd.local_rank()` | the number of a process on its own host, from 0 |
 # | **cross_rank** | `hvd.cross_rank()` | here the number of its host, from 0 |
-#
+
+# %% [markdown]
 # Use rank for what must happen only once, such as saving, and local_rank to choose a GPU. On one
 # host the two are equal, so code that confuses them works on a notebook and fails on two instances.
 # To see them differ, run a job on two instances with two processes each ([lesson
 # 05](05_horovod_on_training_instances.ipynb) explains how `fit()` starts it).
 
-# %%
+# %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
     local_rank="2 hosts with 2 slots each: what is the local_rank of rank 3?",
     cross_rank="And its cross_rank?",
@@ -241,7 +243,7 @@ job = workshop.follow(estimator)
 # %% [markdown]
 # <!-- SDK v3: placement -->
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
 placement = job.table("placement").sort_values("rank", ignore_index=True)
 hosts = placement.groupby("host", sort=False)
 s = "" if len(hosts) == 1 else "s"
@@ -266,7 +268,7 @@ with plots.canvas(title, "", size=size, alt=f"{title}: {listed}.") as axes:
     axes.set(xlim=(-0.6, len(placement) - 0.4), ylim=(-1.3, 1.2))
     axes.axis("off")
 
-# %%
+# %% slideshow={"slide_type": "-"}
 guess.compare(
     local_rank=placement["local_rank"].iloc[-1], cross_rank=placement["cross_rank"].iloc[-1]
 )
@@ -295,7 +297,7 @@ workshop.save_results(
 # At its end each process prints hashes of its weights and of the images that it saw. If two hashes
 # are equal, so are the weights or images, to the last bit.
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 guess = workshop.guess(
     trainings="The unchanged script under mpirun -np 2: how many separate trainings run?",
     weights="How many different sets of weights are there at the end?",
@@ -316,7 +318,7 @@ with ablation.without(choice.script, *range(1, 10)) as unchanged:
 trainings = independent.table("start")
 trainings[["world_size", "global_batch_size", "parameters"]]
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 alone = {"weights": kinds(independent, "weights_at_end")}
 alone["images"] = kinds(independent, "images_seen")
 guess.compare(trainings=len(trainings), **alone)
@@ -351,7 +353,7 @@ workshop.save_results(independent=len(trainings), independent_weights=alone["wei
 # rule of thumb (lesson 01 showed where that ends). If you divide a fixed global batch (**strong
 # scaling**), as the measurement above and lesson 05's script do, leave the rate alone.
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 ablation.show_step(choice.script, 1, 2, 3)
 
 # %% [markdown]
@@ -359,7 +361,7 @@ ablation.show_step(choice.script, 1, 2, 3)
 # can go backward. In Horovod's wrapper it returns the mean of the gradients over all ranks, by the
 # all-reduce of lesson 02. So all ranks make the same update.
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 ablation.show_step(choice.script, 4)
 
 # %% [markdown]
@@ -368,7 +370,7 @@ ablation.show_step(choice.script, 4)
 # those that exist can be sent. So this script broadcasts once, **after the first step**. (Lesson
 # 05's script creates them early, with `optimizer.build`.)
 
-# %%
+# %% slideshow={"slide_type": "-"}
 ablation.show_step(choice.script, 5)
 
 # %% [markdown]
@@ -430,7 +432,7 @@ ablation.show_step(choice.script, 7, 8, 9)
 # `set_random_seed(args.seed + rank)` and builds the model, so each rank starts with different
 # weights. (Without step 1 the rank was 0 everywhere.)
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 guess = workshop.guess(
     complete="All nine steps, 2 ranks: how many different sets of weights at the end?",
     no_tape="Without step 4, the tape: how many?",
@@ -448,7 +450,7 @@ for name, step in {"no_tape": 4, "no_broadcast": 5, "no_shard": 7}.items():
         print(f"without step {step}: ", end="")
         runs[name] = mpirun(2, copy, *short, show=False, **choice.environment)
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 columns = {
     "weights_at_start": "weights at the start",
     "weights_after_first_step": "… after step 1",
@@ -468,7 +470,7 @@ left_out |= {"no_shard": "step 7 (shard)"}
 shown = evidence.rename(index={name: f"without {step}" for name, step in left_out.items()})
 shown.rename_axis("different values on 2 ranks")
 
-# %%
+# %% slideshow={"slide_type": "-"}
 ends = evidence["… at the end"]
 guess.compare(**ends)
 
@@ -633,7 +635,7 @@ else:
 if len(fusion):
     workshop.save_results(unfused_times=times, fusion_verdict=verdict)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ## When does a second rank pay?
 #
 # The exchange takes as long for a short step as for a long one: the bytes are those of the
@@ -641,7 +643,7 @@ if len(fusion):
 # **r = exchange alone / compute**. "Exchange alone" is an all-reduce of as many bytes, with no
 # training beside it. Here is the same measurement with a deliberately short step: 8 images.
 
-# %%
+# %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
     small="A step of 8 images: how many times as fast as one process are two ranks?",
 )
@@ -651,7 +653,7 @@ small = measure(large_digits, 8, 20 * steps)
 measured = {f"{global_batch_size} images": large, "8 images": small}
 table(measured)
 
-# %%
+# %% slideshow={"slide_type": "subslide"}
 dots = pd.DataFrame(
     [
         {
@@ -676,7 +678,7 @@ if small.share.median < large.share.median:
     title += f" {at}"
 plots.scaling_map(dots, title)
 
-# %%
+# %% slideshow={"slide_type": "-"}
 guess.compare(small=small.speed_up.median)
 pays = {"faster": "a second rank pays", "slower": "a second rank doesn't pay"}
 pays = pays.get(compared(small, "alone"), "noise may be the reason, no difference shown")
@@ -720,10 +722,10 @@ workshop.save_results(
 # %% [markdown]
 # ## Check yourself
 
-# %%
+# %% question=2 slideshow={"slide_type": "slide"}
 workshop.quiz("04")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Summary
 #
 # - `mpirun` starts processes and lets them meet. It splits no data and averages nothing.
@@ -734,7 +736,8 @@ workshop.quiz("04")
 #   several steps after the broadcast, *and* no images in common, are the proof.
 # - A second rank pays where the exchange is short beside the computing. Compare its speed-up with
 #   that of two independent processes.
-#
+
+# %% [markdown]
 # ## Clean up
 #
 # All ranks and the job have ended; the Timeline goes with the notebook's process. A notebook

@@ -11,7 +11,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # 05 · Horovod on training instances
 #
 # **After this lesson you can**
@@ -102,7 +102,7 @@ except vpc.NoNetwork as missing:  # on AWS; lesson 06 creates one
     network = {}
     print(f"No job runs in a VPC. {missing}")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Instances times processes
 #
 # For a job you choose two numbers, written here as **instances x processes**:
@@ -112,7 +112,8 @@ except vpc.NoNetwork as missing:  # on AWS; lesson 06 creates one
 # | `1 x n` | one instance: its cores and its memory | through memory |
 # | `n x 1` | nothing | through the network |
 # | `n x m` | cores with some ranks, nothing with the others | both |
-#
+
+# %% [markdown]
 # In all three, **world_size** is instances times processes, and the script is the same.
 #
 # The table describes AWS. With `target = "local"` every "instance" is simulated on this machine: it
@@ -125,8 +126,7 @@ except vpc.NoNetwork as missing:  # on AWS; lesson 06 creates one
 # them about each other. `custom_mpi_options` is appended to that command: `-x NAME=VALUE` sets an
 # environment variable on every rank. The one printed below makes a waiting rank give up its core.
 
-
-# %%
+# %% slideshow={"slide_type": "slide"}
 from sagemaker.tensorflow import TensorFlow
 
 
@@ -148,6 +148,7 @@ def estimator(instances: int, processes: int, script: str, hyperparameters: dict
     return TensorFlow(**session.job_settings("horovod", source_dir=source) | settings | other)
 
 
+# %%
 print("custom_mpi_options:", job_script.mpi_options)
 
 # %% [markdown]
@@ -203,7 +204,7 @@ print(
 assert n > 1 and m > 1, "Choose 2 or more for instance_count and processes_per_host."
 workshop.save_results(usd=total, usd_at_most=most)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## The result first: one script, four places
 #
 # Each job runs lesson 04's measurement: one process alone, ranks that exchange nothing, and ranks
@@ -214,7 +215,7 @@ workshop.save_results(usd=total, usd_at_most=most)
 # **Predict** two speed-ups over one process: of two ranks on two instances, and of four ranks
 # (locally: on this machine's cores).
 
-# %%
+# %% slideshow={"slide_type": "-"}
 cores = f"this machine's {os.cpu_count()} cores" if target == "local" else f"{n} {instance_type}"
 guess = workshop.guess(
     two=f"How many times as fast as one process is {n} x 1?",
@@ -268,7 +269,7 @@ table(scalings)
 # differ by more than any two rounds of the two identical jobs. That is strict: it compares medians
 # with extremes of single rounds, and misses small differences.
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 speed_ups = pd.DataFrame(
     {name: scaling.rounds["alone"] / scaling.rounds["step"] for name, scaling in scalings.items()}
 )
@@ -303,7 +304,7 @@ if max(exposed) > 1.5 * min(exposed):
     print(f"Their exposed communication is {exposed[0]:.1f} and {exposed[1]:.1f} ms:", end=" ")
     print("don't compare that colour across jobs.")
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 alone = scalings[f"1 x {n}"].rounds["alone"]
 single = 0 * scalings[f"1 x {n}"].parts
 single["compute"] = 1000 * alone.median()
@@ -335,7 +336,7 @@ workshop.save_results(
     noise=noise,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## The length of a step decides
 #
 # The exchange moves the same bytes in a short step as in a long one. So divide fewer images, with
@@ -344,12 +345,12 @@ workshop.save_results(
 # **Predict.** Dividing by two saves half of one process's step and adds an overhead, the exchange
 # (its time alone is in the table above) and what else dividing costs.
 
-# %%
+# %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
     limit="Below how many ms of one process's step are two ranks slower than one process?",
 )
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 by_batch = measure_here(large, short_batches, 8 * steps)
 by_batch[measured_batch] = scalings[f"mpirun here, 1 x {n}"]
 milliseconds = {batch: 1000 * scaling.rounds for batch, scaling in by_batch.items()}
@@ -382,7 +383,7 @@ print(f"The exchange alone takes {alone_ms.min():.1f} to {alone_ms.max():.1f} ms
 print(f"what it adds to a step, {exposed.min():.1f} to {exposed.max():.1f} ms.")
 print(f"Limit: {n / (n - 1):.2g} times the overhead, which is a step less 1/{n} of one process's.")
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
 title = f"{n} ranks pay off only above {edges} ms of one process's step (computed)"
 if not ((ups > 1)[at > high].all() and (ups < 1)[at < low].all()):  # a busy machine
     title = f"{n} ranks: from {ups.min():.2g} to {ups.max():.2g} times as fast as one process"
@@ -423,7 +424,7 @@ workshop.save_results(by_length=lengths.reset_index().to_dict("list"), limits=li
 # these lines to lesson 00's. It divides a fixed global batch (strong scaling), so its learning rate
 # stays.
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 name = job_script.script
 one_process = "train_torch.py" if "torch" in name else "train_tf.py"
 essential = ["hvd.init()", "slice(hvd.rank()", "hvd.broadcast_variables", "DistributedGradientTape"]
@@ -458,7 +459,7 @@ workshop.save_results(status=result.status, world_size=int(start["world_size"]))
 # **hyperparameters**, beside yours. Those that the SDK adds begin with `sagemaker_`, except
 # `model_dir`, a folder for the model.
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 pd.DataFrame({"value": {name: str(value) for name, value in result.hyperparameters.items()}})
 
 # %% [markdown]
@@ -466,7 +467,7 @@ pd.DataFrame({"value": {name: str(value) for name, value in result.hyperparamete
 # them: the hosts, the slots on each, and the number of ranks. A slot is a place for one process, as
 # many as the request declares: not a core. So `Oversubscribed: FALSE` says nothing about cores.
 
-# %%
+# %% slideshow={"slide_type": "fragment"}
 command = result.matching("mpirun --host")[0].text
 print(command.split(" --allow-run-as-root")[0])
 for line in result.matching("Num slots:"):
@@ -476,7 +477,7 @@ for line in result.matching("Num slots:"):
 assert f"-np {world_size}" in command, f"mpirun was not told to start {world_size} processes."
 workshop.save_results(command=command.split(" --allow-run-as-root")[0])
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## One model, or four?
 #
 # Four processes that never communicate would *also* finish without an error and with a high
@@ -484,7 +485,7 @@ workshop.save_results(command=command.split(" --allow-run-as-root")[0])
 # (line 2 of the diff). At the end each rank prints a SHA-256 hash of its weights. (It doesn't print
 # its local_rank: the table counts the ranks of each host.)
 
-# %%
+# %% slideshow={"slide_type": "-"}
 weights = result.table("weights").sort_values("rank", ignore_index=True)
 weights["local_rank (counted)"] = weights.groupby("host").cumcount()
 weights["weights"] = weights["weights_sha256"].str[:16] + "…"
@@ -585,7 +586,7 @@ pd.DataFrame(
     }
 ).T
 
-# %%
+# %% slideshow={"slide_type": "subslide"}
 runs = {both: result, native_name: native, f"{both} without averaging, here": separate}
 last_losses = [run.table("epoch")["train_loss"].iloc[-1] for run in runs.values()]
 sets = [run.table("weights")["weights_sha256"].nunique() for run in runs.values()]
@@ -639,7 +640,8 @@ workshop.save_results(share_of_steps=share)
 # `mpirun` has ended ([sagemaker-training 5.1.0,
 # `mpi.py`](https://github.com/aws/sagemaker-training-toolkit/blob/v5.1.0/src/sagemaker_training/mpi.py),
 # read on 2026-11-25).
-#
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Mistakes that fail silently
 #
 # The SDK ignores keys that it doesn't know, both in `distribution` itself and in the dictionaries
@@ -650,7 +652,7 @@ workshop.save_results(share_of_steps=share)
 # - `parameter_server` instead of `mpi`, in a Horovod job.
 
 
-# %% tags=["deterministic"]
+# %% tags=["deterministic"] slideshow={"slide_type": "fragment"}
 def would_send(distribution: dict) -> dict:
     """The hyperparameters about launchers that this distribution becomes."""
     built = estimator(2, 1, "train_tf_horovod.py", {}, distribution=distribution).hyperparameters()
@@ -689,10 +691,10 @@ workshop.save_results(
 #
 # ## Check yourself
 
-# %%
+# %% question=2 slideshow={"slide_type": "slide"}
 workshop.quiz("05")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Summary
 #
 # - `instance_count` × `processes_per_host` = `world_size`. The script is the same everywhere.

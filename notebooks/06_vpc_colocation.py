@@ -11,7 +11,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # 06 · VPC colocation: where instances are, and what lies between them
 #
 # **After this lesson you can**
@@ -95,7 +95,8 @@ print(unshaped or "This machine can limit the bandwidth between instances.")
 # %% [markdown]
 # (Limiting the bandwidth needs Linux and *namespaces*, the kernel's way to give processes network
 # cards of their own.)
-#
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## A slower link
 #
 # In a local run each instance has a network card of its own, and the emulator limits what that card
@@ -106,12 +107,13 @@ print(unshaped or "This machine can limit the bandwidth between instances.")
 # Two instances with one rank each share the batch; their gradients, 0.42 MB, cross the link in
 # every step. In the same job one rank also trains alone on the whole batch, as a single instance
 # would.
-#
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # **Predict.** A link of 20 Mbit/s carries 2.5 MB per second. A step on one instance takes about 0.1
 # to 0.2 s, and a second instance can save half of it.
 
 
-# %%
+# %% slideshow={"slide_type": "-"}
 def shown(link: str) -> str:
     """A bandwidth as texts name it."""
     return "no limit" if link == "wide" else f"{bandwidth.mbit(link):g} Mbit/s"
@@ -233,7 +235,7 @@ places = sweep["link"].map(lambda link: min(bandwidth.mbit(link), right))
 rates = np.geomspace(min(*finite, equal_mbit or np.inf) / 1.5, max(finite) * 1.5)
 line = alone / (compute + gradient_bytes * 8e-6 / rates)
 
-# %% jupyter={"source_hidden": true} tags=["figure", "readme"]
+# %% jupyter={"source_hidden": true} tags=["figure", "readme"] slideshow={"slide_type": "slide"}
 x, y = "bandwidth of each instance (Mbit/s)", "times as fast as one instance"
 with plots.canvas(title, x, y, size=(8.5, 4.2), alt=alt) as axes:
     look = {"alpha": 0.7 if source == "measured" else 0.3, "color": plots.COLOURS[0]}
@@ -257,7 +259,7 @@ with plots.canvas(title, x, y, size=(8.5, 4.2), alt=alt) as axes:
 # knows no step and no all-reduce. Where the dots are below 1 you pay for two instances and wait
 # longer.
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} slideshow={"slide_type": "slide"}
 step_ms = 1000 * sweep.groupby("link")["step"].median()
 answers = {"two": medians["gain"].iloc[0], "longer": step_ms[links_shown[-1]] - step_ms["wide"]}
 slow = [shown(link) for link in links_shown if verdicts[link] == "slower"]
@@ -279,7 +281,7 @@ against = ranges.join(bands).round(2)
 against.columns = ["lowest", "median", "highest", "A/A lowest", "A/A highest"]
 against.assign(verdict=verdicts).set_axis(pd.Index(names, name="two instances against one"))
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} slideshow={"slide_type": "slide"}
 parts = 1000 * sweep.groupby("link")[["compute", "wait", "exposed"]].median().loc[links_shown]
 parts = parts.clip(lower=0).set_axis(["compute", "wait", "exposed communication"], axis=1)
 title = f"Exposed communication: {parts.iloc[0, 2]:.0f} ms of a step without a limit"
@@ -311,7 +313,8 @@ for name, job in here.items():
 # The limit, in bit/s, is 8 x bytes / seconds that dividing saves: more gradients raise it, more
 # computing lowers it. With 100 times the gradients and the same computing it would be 100 times as
 # high, among the bandwidths of AWS's instance types (*Choose by bandwidth*).
-#
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Whose network?
 #
 # By default a job's instances are in a network of SageMaker's own. With a **VPC**, a private
@@ -323,14 +326,14 @@ for name, job in here.items():
 # zone. That is this lesson's *colocation*. (We found no AWS page that says whether a job without a
 # VPC stays in one zone.)
 
-# %%
+# %% slideshow={"slide_type": "-"}
 ec2 = session.client("ec2")
 (subnet,) = ec2.describe_subnets(SubnetIds=network["subnets"])["Subnets"]
 (group,) = ec2.describe_security_groups(GroupIds=network["security_group_ids"])["SecurityGroups"]
 ids = {"vpc": subnet["VpcId"], "subnet": subnet["SubnetId"], "group": group["GroupId"]}
 diagrams.vpc(ids | {"zone": subnet["AvailabilityZone"]})
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # A **security group** is a firewall: the list of who may reach these network cards, and whom they
 # may reach. A wrong one is the expensive case. Nothing fails at first; you pay until the launcher
 # gives up or `max_run` stops the job.
@@ -343,7 +346,8 @@ diagrams.vpc(ids | {"zone": subnet["AvailabilityZone"]})
 # | **interface endpoints** (off here, by the hour) | *your script* calls AWS | it hangs |
 # | **NAT gateway** (off here, by the hour and GB) | `pip` | `requirements.txt` times out |
 # | 2 free **addresses** per instance, 5 with EFA | AWS asks for so many | no start |
-#
+
+# %% [markdown]
 # A gateway endpoint is a route to S3 that avoids the internet, an interface endpoint a network card
 # that stands for another AWS service, a NAT gateway a way out to the internet. EFA: below. (AWS:
 # [training in a VPC](https://docs.aws.amazon.com/sagemaker/latest/dg/train-vpc.html), read on
@@ -400,7 +404,7 @@ workshop.save_results(rules=rules, network=network)
 # That one adds up within each instance first. Then only the sums travel: 2 (n - 1) / n times the
 # gradients for n instances.
 
-# %%
+# %% slideshow={"slide_type": "subslide"}
 questions = {
     "network": f"gloo, {layout_megabytes} MB, on 2 x 4 at {shown(layout_link)}: how many ms?",
     "gain": "How many times as fast as gloo is hierarchical on 2 x 4?",
@@ -464,7 +468,7 @@ found_ms, model_ms = (
     for which in ("measured", "predicted")
 )
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "subslide"}
 seconds = found_ms["gloo"] / 1000
 title = f"gloo, {layout_megabytes} MB, {layout_ranks} ranks"
 if len(seconds) > 1:
@@ -474,7 +478,7 @@ if len(seconds) > 1:
 found_ms.index.name = "instances x ranks on each"
 plots.grouped_bar_chart(found_ms, title, "ms for an all-reduce", bounds=model_ms, source=source)
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} slideshow={"slide_type": "-"}
 if "2 x 4" in found_ms.index:
     gain = found_ms.loc["2 x 4", "gloo"] / found_ms.loc["2 x 4", "hierarchical"]
     answers = {"network": found_ms.loc["2 x 4", "gloo"], "gain": gain}
@@ -584,7 +588,7 @@ pd.DataFrame.from_dict(binds, orient="index").round(1)
 # only, and "up to 10 Gigabit" in a catalogue means the burst. A dash: no burst, or a price that the
 # kit doesn't know.
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 types = ["ml.m5.xlarge", "ml.c5.xlarge", "ml.c5.2xlarge", "ml.c5n.18xlarge", "ml.g4dn.xlarge"]
 types += ["ml.g5.xlarge", "ml.p4d.24xlarge", "ml.p5.48xlarge"]
 choose = workshop.cost_table({"instance_type": name, "instance_count": 1} for name in types)
@@ -830,10 +834,10 @@ workshop.save_results(scaled=scaled.reset_index().to_dict("records"), turned=tur
 #
 # ## Check yourself
 
-# %%
+# %% question=2 slideshow={"slide_type": "slide"}
 workshop.quiz("06")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Summary
 #
 # - A step is computing and **exposed communication**. Below a certain bandwidth more instances make

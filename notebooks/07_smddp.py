@@ -12,7 +12,7 @@
 # ---
 
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # 07 · SMDDP: an all-reduce that knows where the ranks are
 #
 # **After this lesson you can**
@@ -104,7 +104,7 @@ print(f"Three jobs: about {total:.2f} USD on AWS, at most {most:.2f} USD. Locall
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(usd=total, usd_at_most=most)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## The result
 #
 # Two instances with four ranks each average 8 MB of gradients. Each instance has a link of 200
@@ -116,10 +116,11 @@ workshop.save_results(usd=total, usd_at_most=most)
 # - **ring, topology ignored** (in code `interleaved_ring`): 0 → 4 → 1 → 5 → …, with 1 MB;
 # - **two tiers** (`hierarchical`): adds up inside each instance first, and then between them;
 # - **mini_herring**: explained at the end.
-#
+
+# %% [markdown]
 # **Predict.**
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 guess = workshop.guess(
     hierarchical="How many times as fast as gloo's ring is the all-reduce in two tiers?",
     blind="The ring that ignores the topology: how many times as long as the ring does it take?",
@@ -179,7 +180,7 @@ noise = by_round["gloo again"]
 gain = by_round["hierarchical"].median()
 loss = (small["interleaved_ring"] / small["ring"]).median()
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
 on_aws = 1000 * bandwidth.network_performance(instance_type).gbit  # Mbit/s
 mbit = bandwidth.mbit(between) if target == "local" else on_aws
 titles = {"ring": "ring", "interleaved_ring": "ring, topology ignored", "hierarchical": "two tiers"}
@@ -204,7 +205,7 @@ plots.bar_chart(
     colour=plots.COLOURS[0],
 )
 
-# %%
+# %% slideshow={"slide_type": "-"}
 low, high = by_round["hierarchical"].min(), by_round["hierarchical"].max()
 by_bytes = sent_mb["ring"] / sent_mb["hierarchical"]
 print(
@@ -260,7 +261,7 @@ on_links = {
 gains = [f"{on_links[rate].median():.2f} at {rate:g} Mbit/s" for rate in sorted(on_links)]
 print(f"Recorded, 1 MB, two tiers in times as fast as gloo: {', '.join(gains)}; by bytes 1.75.")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Which bytes must cross?
 #
 # Ask of every message: does it leave its instance? For n bytes:
@@ -270,13 +271,14 @@ print(f"Recorded, 1 MB, two tiers in times as fast as gloo: {', '.join(gains)}; 
 # | **ring in rank order** | one hop leaves each instance (3 → 4, 7 → 0): 2 · 7/8 · n |
 # | **ring that ignores the topology** | every hop: 4 times as much |
 # | **two tiers** | each instance's *sum*, not each rank's gradients: 2 · 1/2 · n |
-#
+
+# %% [markdown]
 # The **topology** is which links join which ranks, and how fast each is. The first two are *flat*:
 # they treat all ranks alike. A ring of N members passes 2 (N - 1) / N times the bytes over each of
 # its links. Two tiers have a ring, too, but its members are the two instances: 2 · 1/2.
 
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
 def hops(steps) -> list[tuple[int, int]]:
     """From which rank to which, of every message in some steps of an all-reduce."""
     return [(message.source, message.to) for messages in steps for message in messages]
@@ -301,7 +303,8 @@ network.messages(panels, 2, ranks_each, title)
 # hardly exists: NCCL joins a path through the GPUs of each host into one ring ([its maintainer,
 # 2021](https://github.com/NVIDIA/nccl/issues/471), read on 2026-11-22).
 # </details>
-#
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Two tiers, in three steps
 #
 # The ranks of an instance are a rank's **intra-node** group. The ranks with the same local_rank,
@@ -312,10 +315,11 @@ network.messages(panels, 2, ranks_each, title)
 # 2. **All-reduce, inter-node**: each rank adds its quarter to the same quarter of the other
 #    instances, all four at the same time.
 # 3. **All-gather, intra-node**: the finished quarters go to every rank of the instance.
-#
+
+# %% [markdown]
 # A large tensor goes in chunks of about 2 MiB: while one crosses, the next is added up inside.
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 workshop.show_function("demos/collectives/hierarchical.py", "all_reduce")
 
 # %% [markdown]
@@ -478,7 +482,7 @@ workshop.save_results(
 # gradient will be 72,000, rank 1's 56,000, and their mean, 64,000, fits.
 
 
-# %%
+# %% slideshow={"slide_type": "subslide"}
 def halves(group, bucket):
     """Average a bucket in 16 bits: divide first, then convert, so that the sum fits."""
     small = (bucket.buffer() / group.size()).to(torch.float16)
@@ -499,7 +503,7 @@ def mean_gradient(gradient, hook):
 # %% [markdown]
 # **Predict** which mean each hook returns. One of the two converts before it divides.
 
-# %%
+# %% slideshow={"slide_type": "subslide"}
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
 
 guess = workshop.guess(
@@ -507,7 +511,7 @@ guess = workshop.guess(
     our_hook=("And ours?", ["64,000", "32,000", "inf"]),
 )
 
-# %%
+# %% slideshow={"slide_type": "subslide"}
 hooks = {
     "no hook (float32)": None,
     "torch's fp16_compress_hook": fp16_compress_hook,
@@ -534,7 +538,8 @@ workshop.save_results(mean_gradients={name: str(gradient) for name, gradient in 
 # source](https://github.com/pytorch/pytorch/blob/main/torch/distributed/algorithms/ddp_comm_hooks/default_hooks.py),
 # read on 2026-11-22): 72,000 is infinite by then. So large a gradient is rare, but training in 16
 # bits often multiplies the loss, and so all gradients, by a large number (**loss scaling**).
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ## Buckets, and what they hide
 #
 # DDP closes a bucket as soon as it holds 25 MiB or more; the first one at 1 MiB, so that sending
@@ -542,14 +547,15 @@ workshop.save_results(mean_gradients={name: str(gradient) for name, gradient in 
 # fill in that order. While one is sent, `backward()` computes the next: computing **hides**
 # communication. What nothing hides is **exposed**: a step = compute + waiting for slower ranks +
 # exposed communication.
-#
+
+# %% [markdown]
 # The next job trains a ResNet (104 tensors, 57 MB of gradients) on two instances with one rank each
 # and a link of 2 Gbit/s, 250 MB per second. It measures steps, computing only and sending only, in
 # rounds. **Hidden** = 1 - (step - computing only) / sending only: the median of the rounds. Below
 # 0, the step took longer than computing and sending one after the other. No more can be hidden than
 # `backward()` lasts. **Predict**, and assume that it takes 0.15 s.
 
-# %%
+# %% slideshow={"slide_type": "-"}
 overlapping = PyTorch(
     entry_point="show_overlap.py",
     dependencies=[str(workshop.TRAIN / "train_torch_fsdp.py")],  # the model is in there
@@ -573,7 +579,7 @@ most = overlap.most_hidden(took)
 # %% [markdown]
 # <!-- SDK v3: buckets -->
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "subslide"}
 rate = "no limit" if unshaped else f"{bandwidth.mbit(overlap_between) / 1000:g} Gbit/s"
 spans = pd.DataFrame([event for event in seen if event["event"] == "span"])
 spans = spans[spans["rank"] == 0].sort_values(["setting", "start_ms"], ascending=[False, True])
@@ -598,7 +604,7 @@ title = f"One step at {rate}, DDP's buckets:\n" + "; ".join(
 shown = spans.rename(columns={"start_ms": "start", "ms": "length"})
 plots.gantt(shown, title, "milliseconds since the step began (rank 0)")
 
-# %%
+# %% slideshow={"slide_type": "-"}
 sizes = [f"{sum(n for _, n in bucket) / 1e6:.1f} MB" for bucket in tensors]
 print(f"Buckets 0 (last layers) to {len(sizes) - 1} (first layers): {', '.join(sizes)}.")
 rounds = 1000 * pd.DataFrame(took)
@@ -769,7 +775,8 @@ workshop.save_results(steps=step_ms.to_dict("list"), faster=faster.to_dict())
 #
 # These are steps per second, not learning: judge a hook that changes the gradients by the accuracy
 # after the same time, on your data.
-#
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## SMDDP in one page
 #
 # **What it is.** AWS's library of collectives for its own instances; in `torch.distributed` one
@@ -826,7 +833,7 @@ if smddp_jobs:
 # SDK refuses P5 and checks no other type (`estimator.py`, version 2.257.7); on most the job then
 # fails on the instance. `preflight` says why before that:
 
-# %% tags=["deterministic"]
+# %% tags=["deterministic"] slideshow={"slide_type": "slide"}
 configurations = {
     "a CPU instance": ("ml.c5.xlarge", "2.2.0", "py310"),
     "P5": ("ml.p5.48xlarge", "2.2.0", "py310"),
@@ -895,10 +902,10 @@ workshop.save_results(refused=[name for name, why in reasons.items() if why])
 #
 # ## Check yourself
 
-# %%
+# %% question=1 slideshow={"slide_type": "slide"}
 workshop.quiz("07")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Summary
 #
 # - Count what crosses the network: a ring in rank order sends 2 (N - 1) / N times the bytes over

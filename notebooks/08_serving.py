@@ -11,7 +11,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # 08 · Serving: put a model behind an address
 #
 # **After this lesson you can**
@@ -125,12 +125,13 @@ print(f"The endpoint answers, {time.time() - began:.0f} s after deploy() was cal
 # %% [markdown]
 # Locally the emulator's own small server answers, with the same requests and handlers as TensorFlow
 # Serving. Its milliseconds and error texts are not AWS's.
-#
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # Send requests in three ways: from one client, which waits for an answer before it sends the next
 # request; from eight such clients at once; and with all 360 test images in a request (five of these
 # in each round). **Predict, then run.**
 
-# %%
+# %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
     median="One client: how many milliseconds does the median answer take?",
     slower="Eight clients at once: how many times as long does the median answer take?",
@@ -199,7 +200,7 @@ pd.DataFrame(columns | {"answers/s": per_second.round().astype(int)}, index=list
 # %% [markdown]
 # A curve is a round. At "median" half of its answers are in; further right is slower.
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
 one_client, eight_clients = medians["1 client"].median(), medians["8 clients"].median()
 title = f"Median answer: {one_client:.1f} ms with one client, "
 title += f"{eight_clients:.0f} ms with eight ({slower.median():.1f} times)"
@@ -225,7 +226,7 @@ with plots.canvas(title, "milliseconds until the answer", up, size=(7.5, 3.2)) a
     axes.minorticks_off()
     axes.legend(frameon=False, loc="lower right", fontsize=8)
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 low, high = apart.min(), apart.max()
 throughput = per_second["8 clients"] / per_second["1 client"]
 print(f"One client has its answer after {one_client:.1f} ms in the median; one")
@@ -252,11 +253,11 @@ workshop.save_results(
     per_image_factor=[factor.min(), factor.median(), factor.max()],
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # **Why?** Eight requests are under way, but the server doesn't give eight times the answers. With
 # `r` answers in a second, each takes 8 / `r` seconds on average (Little's law):
 
-# %%
+# %% slideshow={"slide_type": "-"}
 middle = np.argsort(rate["8 clients"])[rounds // 2]  # the round with the median rate
 r = rate["8 clients"][middle]
 print(f"Eight clients get {throughput:.1f} times the answers of one, so each takes 8 / ", end="")
@@ -278,12 +279,13 @@ print(f"each further image, and {one_client - an_image:.1f} ms for a request, wh
 #
 # 360 images share what each request costs for signing and HTTP. A round's 99th percentile rests on
 # its two slowest answers, so look at its range.
-#
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Three objects, and only one costs money
 #
 # `deploy()` made three objects. SageMaker keeps the times:
 
-# %%
+# %% slideshow={"slide_type": "-"}
 endpoint = sagemaker.describe_endpoint(EndpointName=predictor.endpoint_name)
 configuration = sagemaker.describe_endpoint_config(
     EndpointConfigName=endpoint["EndpointConfigName"]
@@ -364,11 +366,11 @@ from IPython.display import display
 display(workshop.show_function("train/train_tf.py", "build_model"))
 workshop.show_function("train/train_tf.py", "save")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # What if a client divides, too? And if a line of the training script divided, so that clients had
 # to, and forgot it? Send such pixels. The largest probability of an answer is its **confidence**.
 
-# %%
+# %% slideshow={"slide_type": "-"}
 scaled = {}
 for name, scale in {"0 to 255": 1.0, "divided twice": 1 / 255, "never divided": 255.0}.items():
     body = {"instances": (scale * images).tolist()}
@@ -414,10 +416,10 @@ workshop.save_results(difference=difference)
 # %% [markdown]
 # Behind an accuracy there are images: a label may be wrong, a digit cut off. **Predict, then run.**
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 guess = workshop.guess(worst="How high is the highest confidence of a wrong answer, in %?")
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 predicted = probabilities.argmax(axis=1)
 wrong = np.flatnonzero(predicted != labels)
 sure = probabilities[wrong].max(axis=1)
@@ -505,18 +507,18 @@ workshop.save_results(refused=refused)
 # TensorFlow Serving's JSON, and `output_handler` turns the answer into what your clients want.
 # These two accept CSV and answer with a digit and its probability. They run under *Later*.
 
-# %%
+# %% slideshow={"slide_type": "subslide"}
 display(workshop.show_function("demos/serve_csv/inference.py", "input_handler"))
 workshop.show_function("demos/serve_csv/inference.py", "output_handler")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Delete the endpoint
 #
 # Nothing below needs the endpoint. So delete it **now**, not at the end of a lesson that you may
 # not reach; if a cell above fails, at once. `delete_endpoint` deletes the configuration, too: read
 # the model's name first.
 
-# %%
+# %% slideshow={"slide_type": "-"}
 name = sagemaker.describe_endpoint(EndpointName=predictor.endpoint_name)["EndpointConfigName"]
 (variant,) = sagemaker.describe_endpoint_config(EndpointConfigName=name)["ProductionVariants"]
 predictor.delete_endpoint()
@@ -657,10 +659,10 @@ workshop.save_results(rows_joined=len(joined), by_handlers=float(joined["right"]
 #
 # ## Check yourself
 
-# %%
+# %% question=4 slideshow={"slide_type": "slide"}
 workshop.quiz("08")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Summary
 #
 # - Measure the median and the 99th percentile, with as many clients as you expect: requests wait

@@ -11,7 +11,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # 09 · Data: which files an instance gets, and in which form
 #
 # **After this lesson you can**
@@ -100,20 +100,20 @@ for key, body in zip([large, *small], [some, *records], strict=True):
 # process, or in two **workers**, processes that fetch the next batches while the model computes.
 # The large file is fetched whole before the first step. This loop is timed:
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 workshop.show_function("demos/wait_for_data.py", "measure")
 
 # %% [markdown]
 # In a local run S3 is a program on this machine, and a request crosses no network. **Predict, then
 # run.**
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 guess = workshop.guess(
     single="100 files, one by one: what percentage of a step is waiting?",
     workers="100 files, two workers: what percentage?",
 )
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 script = [sys.executable, workshop.DEMOS / "wait_for_data.py", "--rounds", rounds]
 script += ["--large", session.web_address(large), *map(session.web_address, small)]
 waited = pd.DataFrame(processes.run_together(script, timeout=500))
@@ -143,7 +143,7 @@ alt = f"{title}. " + "; ".join(
     for way, name in names.items()
 )
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "-"}
 x = f"milliseconds of a step, median of {rounds} rounds"
 with plots.canvas(title, x, size=(8, 3.2), alt=alt) as axes:
     left = 0
@@ -185,7 +185,7 @@ workshop.save_results(waiting=shares.T.to_dict(), step_ms=step.T.to_dict())
 # The same pictures without a model: first the small files one after the other, then ten at a time,
 # as boto3's transfer manager does by default, and then the large file. **Predict, then run.**
 
-# %%
+# %% slideshow={"slide_type": "subslide"}
 guess = workshop.guess(
     factor="100 files, one after the other: how many times as long as one file?",
     pool="And 100 files, ten at a time?",
@@ -204,7 +204,7 @@ def seconds_to_fetch(keys: list[str], at_a_time: int) -> float:
         return time.perf_counter() - began
 
 
-# %%
+# %% slideshow={"slide_type": "subslide"}
 ways = {
     "100 files": (small, 1),
     "100 files again": (small, 1),
@@ -221,7 +221,7 @@ print(f"Ten at a time: {pools.min():.0f} to {pools.max():.0f} times.")
 factor, pool = factors.median(), pools.median()
 guess.compare(factor=factor, pool=pool)
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "-"}
 spread = interleaved.summary(fetch)
 plots.bar_chart(
     spread["median"],
@@ -239,7 +239,8 @@ workshop.save_results(factor=factor, pool_factor=pool, fetch=spread.T.to_dict())
 # The bytes are the same; the requests are not. (In a local run client and server are two Python
 # programs on the same cores, which probably limits what ten at a time gain; on S3 expect more.) So
 # put many pictures into a file, or fetch the small ones once, before the first step.
-#
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## A channel is a folder with a name
 #
 # A **channel** is one input of a job: some objects in S3, and a name that you choose. On each
@@ -247,7 +248,8 @@ workshop.save_results(factor=factor, pool_factor=pool, fetch=spread.T.to_dict())
 # capitals tells the script where. So `fit()` and the script have to use the same name: a channel
 # called `train` sets `SM_CHANNEL_TRAIN`, and the training scripts of this kit read
 # `SM_CHANNEL_TRAINING` and `SM_CHANNEL_TEST`.
-#
+
+# %% [markdown]
 # If you pass an address without a name, `fit("s3://bucket/folder")`, SageMaker's SDK chooses the
 # name. The next cell builds such a request, sends nothing, and prints its channel:
 
@@ -277,7 +279,8 @@ workshop.save_results(bare_channel=made["ChannelName"])
 # %% [markdown]
 # Then `SM_CHANNEL_TEST` isn't set, and a script that tests on the training folder instead measures
 # accuracy on the data that it trained on.
-#
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Which files an instance gets
 #
 # In lesson 01 the ranks divided the data themselves. A channel can also do it, for whole instances,
@@ -287,12 +290,13 @@ workshop.save_results(bare_channel=made["ChannelName"])
 # - `ShardedByS3Key`: every file goes to exactly one instance. With more instances than files some
 #   get nothing, and you pay for them
 #   ([AWS](https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_S3DataSource.html)).
-#
+
+# %% [markdown]
 # The job below has two instances, four training files (sharded) and a test file (replicated). Its
 # script only prints what it finds, such as the world_size: `WORLD_SIZE` if torchrun started it,
 # `OMPI_COMM_WORLD_SIZE` if mpirun did. **Predict, then run.**
 
-# %%
+# %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
     ranks=("Which world_size will each process find among its variables?", ["2", "1", "not told"]),
 )
@@ -317,7 +321,7 @@ result = workshop.follow(estimator)
 # %% [markdown]
 # <!-- SDK v3: channels -->
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 seen = result.table("channel").sort_values(["channel", "host"], ignore_index=True)
 guess.compare(ranks=str(seen["world_size"].iloc[0]))
 seen[["channel", "variable", "host", "files", "images", "world_size"]]
@@ -340,19 +344,19 @@ workshop.save_results(
     world_size=str(seen["world_size"].iloc[0]),
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Divide the data once
 #
 # The channel can divide the images, or the script, or both, or nobody. How often is each of the
 # 1,437 training images read in an epoch, on two instances with a rank each? **Predict, then run.**
 
-# %%
+# %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
     never="Channel and script both divide: what percentage of the images is never read?"
 )
 
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 def reads(channel_divides: bool, script_divides: bool, ranks: int = 2) -> np.ndarray:
     """How often each image is read in an epoch, by all ranks together."""
     sizes = [len(np.load(path)["labels"]) for path in sorted((digits / "training").glob("*.npz"))]
@@ -407,7 +411,7 @@ workshop.save_results(read=read.T.to_dict())
 # A common mistake is to read them with `reshape([32, 32, 3])`. Here is a photograph, read both
 # ways:
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 from sklearn.datasets import load_sample_image
 
 photograph = load_sample_image("flower.jpg")[100:356:8, 220:476:8]  # 32 x 32 pixels of it
@@ -426,12 +430,12 @@ plots.images(
 # with correct pixels, once with scrambled ones, and is tested on 500 others that were read in the
 # same way. **Predict, then run.**
 
-# %%
+# %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
     accuracy=("With scrambled pixels, the accuracy is", ["lower", "the same", "higher"])
 )
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 from sklearn.linear_model import RidgeClassifier
 
 record = np.frombuffer(data_prep.cifar10.sample_bytes(), np.uint8).reshape(-1, 3073)
@@ -541,7 +545,8 @@ workshop.save_results(streamed=ratio.to_dict())
 # %% [markdown]
 # The buffer stays as it is when the files grow. Reading whole makes copies: the parts, the array
 # put together from them, and TensorFlow's own.
-#
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Mistakes that raise no error
 #
 # The cells below show the first three of four:
@@ -730,10 +735,10 @@ if trained:
 #
 # ## Check yourself
 
-# %%
+# %% question=2 slideshow={"slide_type": "slide"}
 workshop.quiz("09")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Summary
 #
 # - A step = compute + wait + exposed communication. With files of a few KB, waiting for data is

@@ -11,7 +11,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # 10 · Interruptions and failures: resume exactly, and find the cause
 #
 # **After this lesson you can**
@@ -85,7 +85,7 @@ print(f"Three jobs: about {3 * cost.usd:.2f} USD on AWS, at most {most:.2f} USD.
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(usd=3 * cost.usd, usd_at_most=3 * cost.most_usd)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## The result: interrupted, and the same weights
 #
 # **Spot instances** are spare capacity: up to 90 % cheaper
@@ -96,13 +96,14 @@ workshop.save_results(usd=3 * cost.usd, usd_at_most=3 * cost.most_usd)
 # 2. SageMaker copies that folder to S3 while the job runs, and back before it starts again: the
 #    estimator's `checkpoint_s3_uri`;
 # 3. the script looks there first when it starts.
-#
+
+# %% [markdown]
 # Below, a job runs undisturbed. A second one, with the same settings, loses its instance soon after
 # its log has reached step `interrupt_at`. On AWS you can't order an interruption, and the second
 # job usually runs through. `spot=True` sets `use_spot_instances`, `checkpoint_s3_uri`, and
 # `max_wait`, the limit for the job including the wait for an instance. **Predict, then run.**
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 guess = workshop.guess(
     same=("Will both jobs end with the same weights, to the last bit?", ["yes", "no"]),
     twice=f"A checkpoint every {checkpoint_every} steps, interrupted soon after step "
@@ -178,7 +179,7 @@ description = "; ".join(
 )
 alt = f"{title}. {description}.".replace("\n", " ")
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
 with plots.canvas(title, "step", size=(7.5, 2.9), alt=alt) as axes:
     for row, (first, end) in enumerate(spans.values()):
         axes.barh(row, end - first, left=first, height=0.5, color=plots.COLOURS[4])
@@ -196,7 +197,7 @@ with plots.canvas(title, "step", size=(7.5, 2.9), alt=alt) as axes:
     axes.set_ylim(2.5, -0.5)
     axes.grid(axis="y", visible=False)
 
-# %%
+# %% slideshow={"slide_type": "-"}
 print(" → ".join(statuses))
 for name, weights in hashes.items():
     print(f"{name}: final weights {weights[:16]}…")
@@ -250,7 +251,7 @@ workshop.save_results(
 # On a GPU the weights are close, but often not equal: some operations add in a different order each
 # time ([PyTorch](https://docs.pytorch.org/docs/stable/notes/randomness.html)).
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## What a checkpoint must hold
 #
 # Besides the weights, two things decide the next step:
@@ -258,12 +259,13 @@ workshop.save_results(
 # - the **optimizer state**. SGD with momentum remembers earlier gradients; Adam remembers more;
 # - the **position in the data**. Here the number of the step is enough: it gives epoch and batch,
 #   and the images' order in an epoch depends only on the epoch's number.
-#
+
+# %% [markdown]
 # The next cells train a small model for 60 steps. A second training stops after step 30 and is
 # resumed three times: with the weights only; with the optimizer's state as well; and with the step
 # as well. Without the step it begins with the first batch. **Predict, then run.**
 
-# %%
+# %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
     equal="How many of the three resumed trainings end with exactly the same weights?"
 )
@@ -323,7 +325,7 @@ for name, used in variants.items():
     difference[name] = max((ours - theirs).abs().max().item() for ours, theirs in pairs)
     losses[name] = torch.nn.functional.cross_entropy(model(images), labels).item()
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 guess.compare(equal=sum(value == 0 for value in difference.values()))
 largest = max(part.abs().max().item() for part in whole[0].parameters())
 loss = torch.nn.functional.cross_entropy(whole[0](images), labels).item()
@@ -349,7 +351,7 @@ workshop.save_results(resumed_with=difference)
 # exercise 4.) Keep the **last few**: with a single one, as here, a loss of NaN would be resumed
 # again and again.
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 display(workshop.show_function("train/train_torch.py", "save_checkpoint"))
 workshop.show_function("train/train_torch.py", "resume")
 
@@ -413,7 +415,7 @@ print(f"and {100 * extra(large, 30):.0f} % comes on top.")
 # a clock of its own: a step counts as 10 s, a checkpoint as 30 s. The formula says that the two
 # wrong intervals cost the same. **Predict, then run.**
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 guess = workshop.guess(
     worse=("Which costs more?", ["a quarter of the best", "four times the best", "both the same"])
 )
@@ -430,7 +432,7 @@ command = [sys.executable, workshop.DEMOS / "interrupt_jobs.py", *options]
 killed = pd.DataFrame(run_together([*command], timeout=300))
 killed["extra"] = killed["seconds"] / (3840 * 10) - 1
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 by_interval = killed.groupby("interval")
 measured = by_interval["extra"].agg(["mean", "min", "max", "sem"])
 measured["formula"] = [extra(10 * steps, 30) for steps in measured.index]
@@ -471,7 +473,7 @@ writes = {
 bars = {"fmt": "_", "color": "black", "capsize": 4, "markersize": 12}
 bars["label"] = f"measured, mean ± 2 standard\nerrors of {schedules} jobs"
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "-"}
 with plots.canvas(title, "seconds between two checkpoints", up) as axes:
     for number, (name, write) in enumerate(writes.items()):
         look = {"color": plots.COLOURS[number], "label": name}
@@ -578,14 +580,14 @@ workshop.save_results(elastic_ranks=parts, elastic_apart=compared["apart"])
 # because its name would tell you the cause. Two ranks train for 20 steps, and the run ends without
 # an error. Each line begins with its rank in brackets. Compare the ranks, not the steps.
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 reproducible = failures.table()
 quiet = failures.reproduce(reproducible.index[3])
 for line in quiet.log:
     shown = re.sub(r'"optimizer_variables_\w+": \d+, ', "", line.split(', "images":')[0])
     print(re.sub(r"\b([0-9a-f]{10})[0-9a-f]{20,}", r"\1…", shown))
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 causes = [
     "they read the same images",
     "they started from different weights",
@@ -598,7 +600,7 @@ guess = workshop.guess(cause=("What is wrong with these two ranks?", causes))
 # Each rank printed hashes: of its weights at the start, after the first step and at the end, and of
 # the images it saw:
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 evidence = [json.loads(line.split(" ", 1)[1]) for line in quiet.log if '"evidence"' in line]
 ranks = pd.DataFrame(evidence).set_index("rank").sort_index()
 shown = ["weights_at_start", "weights_after_first_step", "weights_at_end", "images_seen"]
@@ -627,7 +629,7 @@ workshop.save_results(
 # hand. **The fix is what proves the diagnosis.** With `fixed=True` the script broadcasts rank 0's
 # weights, and nothing else changes:
 
-# %%
+# %% slideshow={"slide_type": "-"}
 repaired = failures.reproduce(reproducible.index[3], fixed=True)
 hashes_at_end = [
     json.loads(line.split(" ", 1)[1])["weights_at_end"]
@@ -735,14 +737,15 @@ print(f"{corrected.verdict}: {corrected.line}")
 assert corrected.as_described, str(corrected)
 workshop.save_results(fixed=corrected.as_described, hang_seconds=hang.seconds)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # Three habits keep such failures short and cheap:
 #
 # 1. Give each job a `max_run` that isn't much longer than it needs.
 # 2. Give collectives a *short* timeout, `init_process_group(timeout=…)`, but a longer one than the
 #    longest thing that a rank does alone. PyTorch's own is 30 minutes for gloo and 10 for NCCL.
 # 3. Let every rank print now and then what it is about to do: in a hang, read their last lines.
-#
+
+# %% [markdown]
 # `workshop break` lists more failures, with symptom and remedy, and `workshop break rank-dies` runs
 # one. A slow job has no log that stops: exercise 5 is a lab with five jobs.
 
@@ -760,10 +763,10 @@ workshop.save_results(fixed=corrected.as_described, hang_seconds=hang.seconds)
 #
 # ## Check yourself
 
-# %%
+# %% question=3 slideshow={"slide_type": "slide"}
 workshop.quiz("10")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Summary
 #
 # - A checkpoint holds weights, optimizer and position in the data. Then an interrupted training is

@@ -11,7 +11,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # 11 · What each rank must hold
 #
 # **After this lesson you can**
@@ -73,7 +73,7 @@ if recorded:
 elif target == "local":
     print(f"All {2 * processes_per_host} ranks share this machine's {os.cpu_count()} cores.")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## The result first
 #
 # With DDP all ranks hold *the same*: the whole model, its gradients, and what the optimizer
@@ -88,13 +88,14 @@ elif target == "local":
 # | ZeRO-2 | **divided** | **divided** | **divided**, but whole from forward to backward¹ |
 # | ZeRO-3, or FSDP (fully sharded data parallel) | **divided** | **divided** | **divided** |
 # | HSDP (hybrid sharding) | divided within an instance | the same | the same |
-#
+
+# %% [markdown]
 # ¹ In the paper and in DeepSpeed they are always whole.
 #
 # The unit for what a rank holds is one **model**: the bytes of all weights. AdamW remembers two
 # numbers for each weight.
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 ways = {"ddp": "DDP", "zero1": "ZeRO-1", "zero2": "ZeRO-2", "zero3": "ZeRO-3", "hsdp": "HSDP"}
 guess = workshop.guess(
     ddp="Weights, gradients, optimizer state: how many models does a rank hold with DDP?",
@@ -134,7 +135,7 @@ if not recorded:
 measured_events = [event for event in events if event["event"] in ("sharding", "step_seconds")]
 workshop.save_results(events=measured_events, link=link, recorded=bool(recorded))
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} slideshow={"slide_type": "slide"}
 records = pd.DataFrame([e for e in events if e["event"] == "sharding"]).set_index("way")
 seconds = pd.DataFrame(next(e for e in events if e["event"] == "step_seconds"))  # by round
 seconds = seconds.drop(columns="event")
@@ -148,7 +149,7 @@ shown = {way: unclear if verdicts[way] == unclear else "more than noise" for way
 shorter = {"faster": "HSDP", "slower": "DDP"}.get(verdicts["DDP"], unclear)
 guess.compare(source, ddp=models["held"]["DDP"], zero3=models["held"]["ZeRO-3"], shorter=shorter)
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
 world_size = int(records["world_size"].iloc[0])
 parts = models[["weights", "gradients", "optimizer"]]
 parts = parts.rename(columns={"optimizer": "optimizer state"})
@@ -189,14 +190,16 @@ workshop.save_results(
 # `gradient_as_bucket_view=True`; by default a rank holds gradients twice, as such and in the
 # buckets that travel: **5**. Our ZeRO-1 holds all gradients and, apart from them, its averaged
 # quarter: 1.25.
-#
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## What a rank holds
 #
 # After a step a rank holds **weights**, **gradients** (until `zero_grad()`) and **optimizer
 # state**. For float32 and AdamW they are 4 + 4 + 8 = 16 bytes for each parameter. (Mixed precision
 # has 16, too: exercise 11.1.) During a step **activations** are added, which forward leaves behind
 # for backward. They grow with the batch, and no way divides them.
-#
+
+# %% [markdown]
 # If they don't fit, give each rank a smaller batch, or take **activation checkpointing**: keep only
 # what enters each block, and compute the rest again during backward. By count that is a
 # third more computing: backward costs about twice forward; a second forward adds 1 to 3.
@@ -278,20 +281,21 @@ saved = over["16 sequences"] / over["16, checkpointing"]
 assert saved > 1.3, f"Checkpointing should hold less at the peak: {over.to_dict()}"
 workshop.save_results(activations=activations.to_dict(), saved_by_checkpointing=saved)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## ZeRO-1: divide the optimizer state
 #
 # With DDP all N ranks make the same update. AdamW updates each weight from its own gradient and its
 # own two numbers, so parts can be updated apart: let each rank update one N-th, and pass the result
 # on. Lesson 02: an all-reduce is a reduce-scatter and an all-gather. ZeRO-1 updates
 # *between* the two.
-#
+
+# %% [markdown]
 # `self.weights` and `self.all_gradients` are flat vectors, of which the model's tensors are views:
 # change one, and the other changes.
 # `self.part` is this rank's slice of `self.weights`, the one parameter that the optimizer knows;
 # `self.gradient_of_part` is its `.grad`.
 
-# %%
+# %% slideshow={"slide_type": "-"}
 workshop.show_function("demos/sharding/zero1.py", "step")
 
 # %% [markdown]
@@ -338,7 +342,7 @@ workshop.save_results(hashes=two["weights_sha256"].to_dict())
 # forward and once in backward. In PyTorch both are `fully_shard` (**FSDP2**):
 
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 def divided_model(seed, zero=3):
     import torch
     from sharding import gpt
@@ -416,7 +420,7 @@ def spans_of(steps):
         yield part, "reduce-scatter", scatter, 1
 
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
 with workshop.start_ranks(2) as two_ranks:
     watched = {f"ZeRO-{zero}": two_ranks.run(watched_step, zero)[0] for zero in (3, 2)}
 names = ["outermost part", "block 1", "block 2"]
@@ -464,7 +468,7 @@ print(", ".join(f"{way} by {longer[way]:.2f}" for way in ("ZeRO-2", "ZeRO-3", "H
 print("By count their gathered weights are: ZeRO-2 1.00; ZeRO-3 and HSDP ", end="")
 print(f"{2 * block + rest:.2f}, two blocks ({block:.2f} each) and the rest ({rest:.2f}).")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## What it costs: bytes
 #
 # Count *passes* over the model: a reduce-scatter or an all-gather is 1, an all-reduce 2. DDP makes
@@ -473,7 +477,7 @@ print(f"{2 * block + rest:.2f}, two blocks ({block:.2f} each) and the rest ({res
 # if one hop of the ring leaves it: 2 · 3/4 for DDP on four ranks. HSDP gathers and scatters within
 # an instance, and all-reduces its shards between the two. **Predict.**
 
-# %%
+# %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
     hsdp_sends="DDP's ring sends 1.5 models over each link. How many does HSDP send?"
 )
@@ -494,7 +498,7 @@ sent.rename(ways).round(2).rename_axis("models that pass through")
 # of the gradients with its partner: 2 · 1/2 · 0.5 = 0.5 model. Two ranks share a link, so 1 model
 # crosses it. The network cards count:
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} slideshow={"slide_type": "slide"}
 around = (world_size - 1) / world_size  # of a model, for a reduce-scatter or an all-gather
 ideal = pd.Series({"ddp": 2, "zero1": 2, "zero2": 2, "zero3": 3}) * around
 ideal["hsdp"] = 2 * (instances - 1) / instances
@@ -527,7 +531,7 @@ workshop.save_results(**{name: values.to_dict() for name, values in sums.items()
 # link's bandwidth. That is the black line. For a diamond the card's bytes are scaled down to what
 # NCCL's rings would send.
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
 alone_seconds = seconds["nothing exchanged"].median()
 mbit = None if target == "aws" else bandwidth.mbit(link)
 rate = mbit and 1e6 * mbit / 8  # bytes per second
@@ -701,7 +705,7 @@ print(f"Largest difference of the five ways: {off_by.max():.1%}.")
 assert off_by.max() < 0.05, f"Held and computed bytes differ: {compared}"
 workshop.save_results(held_off=off_by.max())
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # | take | if this fits, beside activations | passes over the link |
 # |---|---|---|
 # | DDP | weights, gradients and AdamW's state | 2 (flat ring), or 2 of shards (hierarchical) |
@@ -709,7 +713,8 @@ workshop.save_results(held_off=off_by.max())
 # | ZeRO-2 | weights; gradients and state divided among all ranks | 2 |
 # | HSDP | all three, divided among the ranks of *one* instance | 2, of shards |
 # | ZeRO-3 | all three, divided among all ranks | 3 |
-#
+
+# %% [markdown]
 # First make activations fit. Then take the first row that leaves room for them, and whose
 # bytes / bandwidth is at most computing: where the two overlap (not in ZeRO-1 as shown), such bytes
 # cost little. If there is none, the link sets the pace: time the rows that fit, first the one that
@@ -739,7 +744,7 @@ if rate:
 # and a link of 400 Gbit/s, 50 GB/s ([lesson 07](07_smddp.ipynb)). Within a step ZeRO-2 has all
 # blocks gathered, ZeRO-3 and HSDP two.
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 order = ["ddp", "zero1", "zero2", "hsdp", "zero3"]  # as above
 gathered = {"zero2": 1, "hsdp": 2 / 32, "zero3": 2 / 32}  # of the weights
 on_gpu = pd.DataFrame(
@@ -796,10 +801,10 @@ print(f"untraced comes on top ({longer['ZeRO-2'] - 1:.2f} model with ZeRO-2 in t
 #
 # ## Check yourself
 
-# %%
+# %% question=3 slideshow={"slide_type": "slide"}
 workshop.quiz("11")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Summary
 #
 # - A DDP rank holds weights, gradients and optimizer state: with AdamW 16 bytes for each parameter,
@@ -811,7 +816,8 @@ workshop.quiz("11")
 # - Sending that computing hides costs little. Else time the ways that fit: bytes / bandwidth leaves
 #   much out.
 # - DCP saves shards from any number of ranks, and loads them on any other.
-#
+
+# %% [markdown]
 # ## Clean up
 #
 # Nothing is left: ranks and instances have ended.

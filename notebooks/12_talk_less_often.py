@@ -11,7 +11,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # 12 · Talk less often
 #
 # **After this lesson you can**
@@ -75,7 +75,7 @@ print(unlimited or f"Jobs on links of {', '.join(links)}.")
 if recorded:
     print(recorded.caption)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Seven ways, and one rank alone
 #
 # Two instances train lesson 11's small GPT on Python's help pages; the last four ways are new:
@@ -89,7 +89,8 @@ if recorded:
 # | **accumulation** | the gradients of four batches at once |
 # | **local SGD** | the weights, every 16 steps; each rank trains alone in between |
 # | **DiLoCo** | how far the weights have moved, every 16 steps |
-#
+
+# %% [markdown]
 # The control is **alone**: each rank trains a model of its own and sends nothing (its loss: the
 # mean of the two). All begin with the same weights, see the same batches and use AdamW with one
 # learning rate, tuned for none of them. A **step** is one batch on each rank; what is sent every 4
@@ -113,7 +114,7 @@ if recorded:
 # Before you guess: sending takes bytes / bandwidth, and a byte has 8 bits. DDP needs fewer steps
 # than *alone*, as a rule of thumb half at best: guess that share, too.
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 ways = ["DDP", "fp16", "PowerSGD", "top-k", "accumulation", "local SGD", "DiLoCo"]
 slow = links[-1]
 before = pd.DataFrame(reference_results.load("12").results["events"])
@@ -310,7 +311,7 @@ else:
     title = f"At {names[narrow]} shown to be faster than DDP: {''.join(ahead.index) or 'no way'}"
 title += "" if source == "measured" else " (recorded elsewhere)"
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
 across = {"MB sent by each instance": sent[ways]}
 across |= {f"seconds, {names[link]}": timed[link].mean() for link in timed}
 subtitles = ["what each way sends"]
@@ -342,7 +343,7 @@ with plt.rc_context(STYLE):
 # How many times as fast is each to the goal as DDP, and as one rank alone? "Not shown" names the
 # points of the rule that fail:
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} slideshow={"slide_type": "slide"}
 by_link = ", ".join(f"{high:.2f} times ({names[link]})" for link, (_, high) in noise.items())
 print(f"The noise: {by_link}.")
 both = {(name, "as DDP"): ddp_words[name] for name in names.values()}
@@ -360,7 +361,7 @@ step_there = timed[narrow].mean()  # seconds of a step
 slower = int((verdicts.loc[ways, names[narrow]] == "slower").sum())
 slower = "all seven are" if slower == len(ways) else f"{slower} of the seven are"
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 guess.compare(source, **answers)
 
 # %% jupyter={"source_hidden": true}
@@ -378,7 +379,7 @@ print(f"At {names[narrow]} {slower} shown to be slower than alone.")
 # %% [markdown]
 # Why? Seconds to the goal are steps times step:
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} slideshow={"slide_type": "slide"}
 factors = pd.DataFrame({"steps to the goal": needed.mean().round()})
 for link, times in timed.items():
     factors[f"ms a step, {names[link]}"] = (1000 * times[needed.columns].mean()).round(1)
@@ -435,7 +436,7 @@ workshop.save_results(repeated=repeated)
 # in the losses is the **seed**: compare on the *same* seed, after equal steps (not samples: *alone*
 # has seen half of DDP's text).
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} slideshow={"slide_type": "slide"}
 ends = losses.loc[last].unstack(0)  # a row for each seed
 spread = ends["DDP"].max() - ends["DDP"].min()
 above = ends.sub(ends["DDP"], axis=0)
@@ -561,7 +562,7 @@ for link, name in names.items():
 #
 # These functions `yield` after each batch: there the caller times and evaluates.
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 workshop.show_function("demos/less_often/methods.py", "accumulate")
 
 # %% [markdown]
@@ -574,7 +575,7 @@ workshop.show_function("demos/less_often/methods.py", "accumulate")
 # Each rank trains alone, with its own optimizer, and every 16 steps all take the mean of their
 # weights (`average`). There are as many updates as with DDP, each made from one rank's batch.
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 workshop.show_function("demos/less_often/methods.py", "local_sgd")
 
 # %% [markdown]
@@ -612,7 +613,7 @@ for link in links[1:]:
 # optimizer**, SGD with Nesterov's momentum, takes a step with it. Without momentum and with the
 # rate 1 it is local SGD.
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 workshop.show_function("demos/less_often/methods.py", "diloco")
 
 # %% [markdown]
@@ -644,10 +645,10 @@ workshop.save_results(diloco_above_local=apart.to_list())
 # bytes, and headers. (`gather` puts all ranks' vectors one behind the other.) What is not sent
 # waits in `left_out` and is added to the next gradient: **error feedback**, as in PowerSGD.
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 workshop.show_function("demos/less_often/methods.py", "top_k")
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 guess = workshop.guess(
     memory=(
         "Without that memory, after the same steps, is the loss higher, by the page's rule?",
@@ -661,10 +662,10 @@ at_the_end = lost.tail(3).mean()
 higher = by_the_rule(at_the_end, at_the_end.median(), band, 0, ("yes", "no"))
 higher = "yes" if higher == "yes" else "no"
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 guess.compare(source, memory=higher)
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} slideshow={"slide_type": "-"}
 print("Loss without memory minus loss with it, by seed:")
 for when, apart in {f"step {lost.index[1]}": lost.iloc[1], "last three": at_the_end}.items():
     print(f"{when}: {', '.join(f'{x:+.2f}' for x in apart)}")
@@ -724,7 +725,7 @@ def here(low: float, high: float) -> tuple[str, str]:
     return advice, ". ".join(words) or "–"
 
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} slideshow={"slide_type": "slide"}
 none = [name for name in names.values() if not (verdicts.loc[ways, name] == "faster").any()]
 none = f"here: {', '.join(none) or 'nowhere'}"
 rows = [
@@ -786,10 +787,10 @@ workshop.save_results(ranks=len(weights), syncs=int(epochs["syncs"].max()))
 #
 # ## Check yourself
 
-# %%
+# %% question=4 slideshow={"slide_type": "slide"}
 workshop.quiz("12")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Summary
 #
 # - To send less, send more rarely (accumulation, local SGD, DiLoCo), or fewer numbers (fp16,
@@ -799,7 +800,8 @@ workshop.quiz("12")
 #   loss, in time, on the same seeds.
 # - What top-k leaves out must wait, not vanish.
 # - Between two averages the ranks' weights differ: compare hashes right after one.
-#
+
+# %% [markdown]
 # ## Clean up
 #
 # The jobs' instances ended with them; models and logs stay until you delete them.

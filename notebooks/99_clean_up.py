@@ -11,7 +11,7 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # 99 · Clean up, and prove it
 #
 # **After this lesson you can**
@@ -71,7 +71,7 @@ if others:
     raise RuntimeError(f"Seat {practice!r} is in use ({others[0]}): set another seat at the top.")
 session
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## The result: what costs money even when nobody uses it
 #
 # A job ends, and its instances are released. Other things are billed until somebody stops or
@@ -83,7 +83,7 @@ session
 # bucket: 10 GB of each. A month is 730 hours. **Predict, then run.** (The second answer comes
 # under *Look before you delete*.)
 
-# %%
+# %% slideshow={"slide_type": "-"}
 leaves = ["objects in S3", "objects and a log", "objects, a log and its record"]
 services = list(prices.idle_table().index)  # every row of the table that you see next
 guess = workshop.guess(
@@ -91,7 +91,7 @@ guess = workshop.guess(
     job=("What does a job that has ended leave behind?", leaves),
 )
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 idle = prices.idle_table()
 monthly = idle["USD a month"].sort_values(ascending=False)
 dearest = monthly.index[0]
@@ -100,7 +100,7 @@ print(f"The dearest is {dearest}: {monthly.iloc[0]:.0f} USD a month, used or not
 print(f"All {len(monthly)} cost {monthly.sum():.0f} USD, the two dearest {half:.0%} of it.")
 guess.compare("listed", dearest=dearest)
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
 hourly = idle["USD"].str.contains("hour")
 running, stored = monthly[hourly], monthly[~hourly].rename("{}, 10 GB".format)
 title = f"Running: {running.min():.0f} to {running.max():.0f} USD a month; "
@@ -198,13 +198,13 @@ for name, tags in ((own_model, ours), (colleagues_model, [])):
     if name not in there:  # an interrupted run may have left it
         api.create_model(ModelName=name, Tags=tags, **entry)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Look before you delete
 #
 # `cleanup.find` looks for everything that a seat can have, and changes nothing. (At a shell:
 # `workshop clean --dry-run`, with `--seat NAME` and `--target aws`.)
 
-# %%
+# %% slideshow={"slide_type": "-"}
 resources = cleanup.find(session)
 absent = [each.kind for each in cleanup.TYPES if each.kind not in resources.kinds]
 print(f"Looked for, and not there: {', '.join(absent)}.")
@@ -216,7 +216,7 @@ resources.table()
 # stacks and the model, and most objects are data that you uploaded. The job left the others, its
 # packed code and trained model, and:
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 kinds = set(resources.table()["how many"].index)
 also = {"log streams of training jobs", "records of training jobs"} & kinds
 guess.compare(job=leaves[len(also)])
@@ -231,18 +231,20 @@ workshop.save_results(kinds=kinds, usd_per_month=resources.usd_per_month)
 # The table counts one model, yours. The search also found the colleague's, and says why it isn't in
 # the table:
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 for foreign in resources.foreign:
     print(f"{foreign.kind}: {foreign.name}: {foreign.note}")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "-"}
 # **A name proves nothing.** `workshop-a-b-storage` begins like the things of seat `a`, but may
 # belong to a seat called `a-b`. Only the tags count.
-#
+
+# %% [markdown]
 # Log streams can't have tags. A log stream is yours if its job is yours, and only the job's record
 # says that. So the log goes first and the record after it: **the proof of ownership goes last**,
 # and an interrupted clean-up can be finished.
-#
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Delete, and look again
 #
 # Running things would go first: they cost most, and may still write something. Here nothing runs,
@@ -256,7 +258,7 @@ report = cleanup.clean(session)
 # After deleting, look again: at the account, not at a list of what you meant to delete. Then report
 # what is left, and why.
 
-# %%
+# %% slideshow={"slide_type": "-"}
 left_now = cleanup.find(session)
 print(f"A new look finds {left_now.count} things of this seat.")
 print("\n".join(report.lines()))
@@ -278,7 +280,7 @@ print(f"A second run deleted {len(again.done)} things.")
 workshop.save_results(again=len(again.done))
 assert again.done == [], "A second run found something: what still writes?"
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## What AWS keeps
 #
 # Some things you can't and needn't delete: they are free.
@@ -288,7 +290,8 @@ assert again.done == [], "A second run found something: what still writes?"
 # - **CloudTrail**, the record of who called what, keeps the calls of the last 90 days ([event
 #   history](https://docs.aws.amazon.com/awscloudtrail/latest/userguide/view-cloudtrail-events.html)).
 # - The **bill** keeps its lines. Look at it two days later: it is the final proof.
-#
+
+# %% [markdown]
 # Records of training jobs can be deleted, and the clean-up did it. They are free, too: to compare
 # jobs next year, keep them.
 
@@ -336,10 +339,10 @@ workshop.save_results(own_before=before.count, own_after=after.count)
 # %% [markdown]
 # ## Check yourself
 
-# %%
+# %% question=1 slideshow={"slide_type": "slide"}
 workshop.quiz("99")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Summary
 #
 # - Jobs end. What runs (endpoints, notebook instances, Studio's apps, parts of a network) is billed

@@ -1,13 +1,8 @@
-"""The slides: `make slides` builds a deck for each lesson that `make run` executed.
+"""The slides: `make slides` builds decks of the lessons that `make run` executed.
 
-nbconvert's export to reveal.js makes a deck of the cells chosen here, in one HTML file that needs
-no network (templates/slides). Of each section it has
-
-- its question: the section's first paragraph, and the list that it announces;
-- a slide for each thing that its cells show: the guesses that the lesson asks for, code, pictures,
-  tables, short printed text, and the answers to the guesses.
-
-So a lesson needs no marks for its slides. Change the lesson, run it, and build them again.
+nbconvert's export to reveal.js takes the cells whose metadata say so, in JupyterLab's own way:
+`# %% slideshow={"slide_type": "slide"}`. A lesson has a deck of its own, and each timetable of
+plan.toml has one with its lessons. CONTRIBUTING.md says how to choose cells.
 """
 
 from __future__ import annotations
@@ -23,129 +18,131 @@ import nbformat
 from nbformat import NotebookNode
 from traitlets.config import Config
 
+from tools.exercises import SOLUTIONS, exercises
+from tools.tables import Timetable, planned
 from workshop.course import render
-from workshop.course.lessons import NoRun, last_run, lessons
-from workshop.course.pages import READER, SHOWN, read_for_people
-from workshop.paths import BUILD
+from workshop.course.lessons import NoRun, last_run, lessons, number
+from workshop.course.pages import SHOWN, read_for_people
+from workshop.lesson import quiz
+from workshop.paths import BUILD, TEACHING
 
 SLIDES = BUILD / "slides"
 TEMPLATES = Path(__file__).with_name("templates")
-# Sections of every lesson that a room does not look at together.
-LEFT_OUT = {"Set up", "Exercises", "Check yourself", "Clean up", "Next"}
-FOLDED = "results"  # the tag of cells that only save and check results
-LINES = 14  # of printed text on one slide
-TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
-GOALS = re.compile(r"\*\*After this lesson.*?\n\n((?:[-*] .*\n?(?:[ \t]+\S.*\n?)*)+)")
-# What a job prints of itself while it runs: a slide shows what came out.
-PROGRESS = re.compile(
-    r"^\s*$|^[.!\s]+$|: (created|deleted|no change|up to date|sent \d)", re.MULTILINE
-)
-WAIT = re.compile(r"^About \d+ s \.\.\.\n", re.MULTILINE)
+HEADING = re.compile(r"^##+ .+$", re.MULTILINE)
+BEGINS = ("slide", "subslide")
+BLOCK = re.compile(r"(Exercise )?(\d\d)(\.\d)?")  # how a block of a timetable names its lesson
+SAY = re.compile(r"^\| (\d\d) \| .+ \(`(\w+)`\) \| (.+) \| \*(.+)\* \|$", re.MULTILINE)
 
 
 def build(executed: Path = BUILD, out: Path = SLIDES) -> tuple[Path, list[str]]:
-    """Write out/NN_name.html for each executed lesson, and out/index.html.
+    """Write out/NN_name.html for each executed lesson, a deck for each timetable, and an index.
 
-    Returns the index, and the names of the lessons that were not executed and have no deck.
-    Raises NoRun.
+    Returns the index, and the names of the lessons that were not executed. Raises NoRun.
     """
     about = last_run(executed)
     run = f"Measured on {about['date']}, commit {about['commit']}, {about['machine']}"
-    executed_lessons = [path for path in lessons() if (executed / path.name).exists()]
+    there = {number(path): executed / path.name for path in lessons()}
+    missing = [path.stem for path in there.values() if not path.exists()]
+    decks = {path.stem: lesson_cells(path) for path in there.values() if path.exists()}
+    for table in planned():
+        decks[table.name.lower().replace(" ", "-")] = list(timetable_cells(table, there))
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    decks = []
-    for path in executed_lessons:
-        title, count = write_deck(executed / path.name, out / f"{path.stem}.html", run)
-        decks.append((path.stem, title, count))
+    for name, cells in decks.items():
+        cells[0].source += f"\n\n<small>{run}</small>"
+        write_deck(cells, out / f"{name}.html")
     index = out / "index.html"
-    index.write_text(
-        render("slides/decks.html.j2", TEMPLATES, run=run, decks=decks), encoding="utf-8"
-    )
-    return index, [path.stem for path in lessons() if path not in executed_lessons]
+    counted = {name: (title(cells), slides(cells)) for name, cells in decks.items()}
+    index.write_text(render("slides/decks.html.j2", TEMPLATES, run=run, decks=counted), "utf-8")
+    return index, missing
 
 
-def write_deck(executed: Path, page: Path, run: str) -> tuple[str, int]:
-    """Write one lesson's deck; returns its title and number of slides. run: a line on the run."""
-    notebook = read_for_people(executed)
-    # papermill puts a cell above a lesson that failed
-    title, head = next(
-        (match[1], match.string) for match in map(TITLE.search, _texts(notebook.cells)) if match
-    )
-    goals = GOALS.search(head)
-    first = _slide(f"# {title}\n\n{goals[0] if goals else ''}\n<small>{run}</small>")
-    notebook.cells = [first, *slides_of(notebook)]
-    notebook.metadata["title"] = title
+def write_deck(cells: list[NotebookNode], page: Path) -> None:
+    """Write a deck, in one file that needs no network."""
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"title": title(cells)})
     exporter = nbconvert.SlidesExporter(
         template_name="slides",
         extra_template_basedirs=[str(TEMPLATES)],
-        exclude_input=True,
+        exclude_input_prompt=True,
         exclude_output_prompt=True,
         exclude_anchor_links=True,
-        config=Config({"NbConvertBase": {"display_data_priority": SHOWN}}),
+        config=Config(
+            {
+                "NbConvertBase": {"display_data_priority": SHOWN},
+                "CSSHTMLHeaderPreprocessor": {"style": "default"},
+            }
+        ),
     )
-    deck, _ = exporter.from_notebook_node(notebook)
-    page.write_text(deck, encoding="utf-8")
-    return title, sum("slideshow" in cell.metadata for cell in notebook.cells)
+    page.write_text(exporter.from_notebook_node(notebook)[0], encoding="utf-8")
 
 
-def slides_of(notebook: NotebookNode) -> Iterator[NotebookNode]:
-    """The cells of a lesson's slides, in the order of its sections; a marked one begins a slide."""
-    for heading, cells in _sections(notebook.cells):
-        if heading in LEFT_OUT:
-            continue
-        if heading == "Summary":
-            yield _slide("\n\n".join(_texts(cells)))
-        elif text := _first_paragraph(cells[0].source):
-            yield _slide(f"## {heading}\n\n{text}")
-        for cell in cells:
-            if cell.cell_type == "code" and FOLDED not in cell.metadata.get("tags", []):
-                for output in filter(_is_result, cell.outputs):
-                    yield _slide(f"## {heading}")
-                    yield nbformat.v4.new_code_cell(outputs=[output])
+def title(cells: list[NotebookNode]) -> str:
+    """A deck's title: its first heading."""
+    return cells[0].source.splitlines()[0].lstrip("# ")
 
 
-def _slide(text: str) -> NotebookNode:
-    slideshow = {"slideshow": {"slide_type": "slide"}}
-    return nbformat.v4.new_markdown_cell(text, metadata=slideshow)
+def slides(cells: list[NotebookNode]) -> int:
+    """How many slides a deck has."""
+    return sum(cell.metadata.slideshow.slide_type in BEGINS for cell in cells)
 
 
-def _texts(cells: list[NotebookNode]) -> list[str]:
-    return [cell.source for cell in cells if cell.cell_type == "markdown"]
+def lesson_cells(executed: Path) -> list[NotebookNode]:
+    """The cells of an executed lesson's deck: those of its slides, and the chosen exercise."""
+    solutions = exercises(SOLUTIONS / f"{executed.stem}.py")
+    return [*chosen(executed), *(e.text for e in solutions if "slideshow" in e.text.metadata)]
 
 
-def _sections(cells: list[NotebookNode]) -> Iterator[tuple[str, list[NotebookNode]]]:
-    """(heading, cells) of each second-level section; what is before the first is left out."""
-    sections: list[list[NotebookNode]] = [[]]
-    for cell in cells:
-        if cell.cell_type == "code":
-            sections[-1].append(cell)
-            continue
-        for part in re.split(r"^(?=## )", cell.source, flags=re.MULTILINE):
-            sections += [[]] if part.startswith("## ") else []
-            sections[-1].append(nbformat.v4.new_markdown_cell(part))
-    for section in sections[1:]:
-        yield section[0].source.splitlines()[0][3:].strip(), section
+def chosen(executed: Path) -> Iterator[NotebookNode]:
+    """The cells of a lesson that are on slides.
+
+    A slide without a heading gets its section's. A code cell shows its outputs or, if it has none,
+    its code. A quiz is one question; a guess has the guide's words as speaker notes.
+    """
+    guide = SAY.findall((TEACHING / "guide.md").read_text(encoding="utf-8"))
+    say = {key: text for lesson, key, *text in guide if lesson == number(executed)}
+    heading = ""
+    for cell in read_for_people(executed).cells:
+        is_text = cell.cell_type == "markdown"
+        headings = HEADING.findall(cell.source) if is_text else []
+        kind = cell.metadata.get("slideshow", {}).get("slide_type")
+        if kind in BEGINS and not (is_text and cell.source.startswith("#")):
+            yield _text(heading, kind)
+            cell.metadata.slideshow.slide_type = "-"
+        if "question" in cell.metadata:
+            question = quiz.load(number(executed))[cell.metadata.question - 1]
+            shown = {"text/html": quiz.as_html([question])}
+            cell.outputs = [nbformat.v4.new_output("display_data", shown)]
+        if kind:
+            cell.source = cell.source.partition("\n\n**Before:**")[0]
+            cell.metadata.transient = {"remove_source": bool(cell.get("outputs"))}
+            yield cell
+            for key, (guess, words) in say.items():
+                if "workshop.guess(" in cell.source and re.search(
+                    rf'\b{key}=|"{key}"', cell.source
+                ):
+                    yield _text(f"`{key}`: people guess {guess}. {words}", "notes")
+        heading = headings[-1] if headings else heading
 
 
-def _first_paragraph(text: str) -> str:
-    """The text below a section's heading: a paragraph, and the list that it announces."""
-    blocks = re.split(r"\n\s*\n", text.partition("\n")[2].strip())
-    for at, block in enumerate(blocks):
-        if block and not re.match(r"[>|#!-]|\d+\.", block):
-            announced = blocks[at + 1 : at + 2] if block.rstrip().endswith(":") else []
-            return "\n\n".join([block, *announced])
-    return ""
+def timetable_cells(table: Timetable, executed: dict[str, Path]) -> Iterator[NotebookNode]:
+    """A title slide for each block; after it the slides of its lesson, or its exercise.
+
+    executed: by its number each lesson's notebook, if it was run.
+    """
+    yield _text(f"# {table.name}\n\n{table.why}")
+    for block in (block for day in table.days for block in day):
+        yield _text(f"# {block.title}\n\n{block.minutes} minutes")
+        if named := BLOCK.match(block.title):
+            lesson = executed[named[2]]
+            if named[1]:
+                solutions = {e.number: e.text for e in exercises(SOLUTIONS / f"{lesson.stem}.py")}
+                yield _text(solutions[named[2] + named[3]].source)
+            elif lesson.exists():
+                yield from chosen(lesson)
 
 
-def _is_result(output: NotebookNode) -> bool:
-    """Whether an output is neither long text nor a report of progress."""
-    if output.output_type != "stream":
-        return output.output_type != "error"
-    output.text = WAIT.sub("", output.text)
-    short = len(output.text.strip().splitlines()) <= LINES
-    result = short and not PROGRESS.search(output.text.strip())
-    return output.name == "stdout" and (result or READER in output.text)
+def _text(source: str, kind: str = "slide") -> NotebookNode:
+    return nbformat.v4.new_markdown_cell(source, metadata={"slideshow": {"slide_type": kind}})
 
 
 if __name__ == "__main__":
@@ -154,5 +151,5 @@ if __name__ == "__main__":
     except NoRun as error:
         sys.exit(f"error: {error}")
     if missing:
-        print(f"Not in the last run, so without a deck: {', '.join(missing)}", file=sys.stderr)
+        print(f"Not in the last run, so without slides: {', '.join(missing)}", file=sys.stderr)
     print(index)

@@ -22,7 +22,7 @@ import argparse
 
 import workshop
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Exercise 00.1 · Read a metric from the log (5 minutes, easy)
 #
 # SageMaker finds metrics with **regular expressions**: each has one group in parentheses, and what

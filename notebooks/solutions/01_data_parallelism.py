@@ -52,7 +52,7 @@ def shard(images, rank, world_size):
 # %% tags=["check"]
 workshop.check("01.1", shard)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Exercise 01.2 · Unequal shards, the right gradient (8 minutes, medium)
 #
 # Sometimes no image may be left out, so the shards are unequal. Then the mean of the ranks'

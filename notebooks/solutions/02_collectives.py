@@ -19,7 +19,7 @@
 # %%
 import workshop
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Exercise 02.1 · Which chunk goes where (8 minutes, medium)
 #
 # A ring's reduce-scatter on `world_size` ranks has `world_size - 1` steps, counted from 0. In each

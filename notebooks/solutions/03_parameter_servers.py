@@ -17,7 +17,7 @@
 # %%
 import workshop
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Exercise 03.1 · Sync, async or a ring? (10 minutes, medium)
 #
 # `compute` has the seconds that each worker needs for a gradient. The weights, or a gradient, take

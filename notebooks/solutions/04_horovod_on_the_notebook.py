@@ -132,7 +132,7 @@ def learning_rate(step, single, size, warmup_steps):
 # %% tags=["check"]
 workshop.check("04.2", learning_rate)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Exercise 04.3 · Which step is missing? (10 minutes, medium)
 #
 # You are shown the evidence of a run: one dictionary for each rank, with hashes under the

@@ -23,7 +23,7 @@ import pandas as pd
 
 import workshop
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Exercise 05.1 · A configuration for a budget (5 minutes, easy)
 #
 # You have `budget` USD for one job. An instance costs `usd_per_hour`, billed by the second.

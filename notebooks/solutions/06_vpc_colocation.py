@@ -19,7 +19,7 @@
 # %%
 import workshop
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Exercise 06.1 · Does this group let ranks through? (6 minutes, easy)
 #
 # EC2 describes a security group like this (shortened):

@@ -25,7 +25,7 @@ import torch.distributed as dist
 import workshop
 from workshop.measure.alpha_beta import Link
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Exercise 07.1 · SMDDP, NCCL or neither? (6 minutes, easy)
 #
 # A colleague asks which backend a job should use. `job` is a dictionary:

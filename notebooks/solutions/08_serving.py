@@ -23,7 +23,7 @@ import numpy as np
 
 import workshop
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Exercise 08.1 · Wrong, and sure of it (5 minutes, easy)
 #
 # A model's answers are an array of probabilities, (n, 10), and the right classes an array, (n,).

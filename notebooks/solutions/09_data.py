@@ -51,7 +51,7 @@ def picture_of(record):
 # %% tags=["check"]
 workshop.check("09.1", picture_of)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Exercise 09.2 · Every file exactly once (9 minutes, medium)
 #
 # A script should work with both kinds of channel. Write the function that chooses the files of one

@@ -70,7 +70,7 @@ def done_twice(lines):
 # %% tags=["check"]
 workshop.check("10.1", done_twice)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Exercise 10.2 · Which mistake do the hashes show? (8 minutes, medium)
 #
 # Five trainings ended without an error. Each rank left a record:

@@ -19,7 +19,7 @@
 # %%
 import workshop
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Exercise 11.1 · Mixed precision (10 minutes, easy)
 #
 # Mixed precision computes with weights of 2 bytes, and its gradients have 2 bytes, too. AdamW keeps

@@ -58,7 +58,7 @@ def accumulate(parallel, optimizer, batches):
 # %% tags=["check"]
 workshop.check("12.1", accumulate)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Exercise 12.2 · Will it pay? (12 minutes, medium)
 #
 # You have timed a step on a fast link, where bytes hardly count, and want to know what happens on a

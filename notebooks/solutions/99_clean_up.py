@@ -22,7 +22,7 @@ from graphlib import TopologicalSorter
 
 import workshop
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Exercise 99.1 · Whose is it? (5 minutes, easy)
 #
 # AWS returns the tags of a thing as a list:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lab_harness import SCREENSHOTS
-from tools.slides import write_deck
+from tools.slides import lesson_cells, write_deck
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -17,28 +17,25 @@ READY = 'return document.documentElement.dataset.ready === "yes"'
 FETCHED = """return performance.getEntriesByType("resource").map(one => one.name)
     .filter(name => !name.startsWith("data:"))"""
 # For each slide: what of it lies outside the window, and the size of its smallest letters.
-LOOK = """const found = []
-for (let at = 0; at < Reveal.getTotalSlides(); at++) {
-  Reveal.slide(at)
-  const slide = Reveal.getCurrentSlide()
-  const inside = [...slide.querySelectorAll("*")].filter(one => !one.closest("style, script"))
+LOOK = """return Reveal.getSlides().map((slide, at) => {
+  const {h, v} = Reveal.getIndices(slide)
+  Reveal.slide(h, v)
+  const hidden = "style, .notes, details:not([open]) > :not(summary)"
+  const inside = [...slide.querySelectorAll("*")].filter(one => !one.closest(hidden))
   const outside = inside.filter(one => {
     const box = one.getBoundingClientRect()
-    // A long output scrolls: what is in it may lie outside, it must not.
-    const scrolls = one.parentElement.closest(".jp-OutputArea-child")
-    const cut = !scrolls && box.width && (box.left < -1 || box.top < -1
+    const cut = box.width && (box.left < -1 || box.top < -1
       || box.right > innerWidth + 1 || box.bottom > innerHeight + 1)
     return cut || (one.clientWidth && getComputedStyle(one).overflowX !== "visible"
       && one.scrollWidth > one.clientWidth + 1)
   })
   const letters = inside.filter(one => one.textContent.trim() && !one.closest("svg")).map(
     one => parseFloat(getComputedStyle(one).fontSize) * (one.currentCSSZoom || 1))
-  found.push({at, heading: slide.querySelector("h1, h2").textContent,
-    empty: !slide.querySelector("p, ul, img, .jp-OutputArea-output"),
+  return {at, heading: slide.querySelector("h1, h2").textContent,
+    empty: !slide.querySelector("p, ul, table, pre, .jp-OutputArea-output"),
     outside: outside.map(one => one.tagName + " " + one.textContent.slice(0, 60)),
-    smallest: Math.min(...letters)})
-}
-return found"""
+    smallest: Math.min(...letters)}
+})"""
 
 
 def look(browser, page: Path) -> list[dict]:
@@ -72,7 +69,7 @@ def deck(browser, lesson_run, tmp_path):
 
 def _deck(executed: Path, folder: Path) -> Path:
     page = folder / f"{executed.stem}.html"
-    write_deck(executed, page, "Measured by a test")
+    write_deck(lesson_cells(executed), page)
     return page
 
 
@@ -89,7 +86,7 @@ def test_the_slides_of_a_lesson_cut_nothing(browser, deck):
     assert text.count("forEach(fit)") == 1
     page.write_text(
         text.replace("forEach(fit)", "forEach(() => {})").replace(
-            '<div class="content">', '<div class="content">' + 300 * "<br>long<br>", 1
+            "</h1>", "</h1>" + 300 * "<br>long<br>", 1
         )
     )
     assert bad(look(browser, page))

@@ -1,7 +1,8 @@
 // Every slide's content fits into its slide: what is too large is zoomed out, by the least that helps.
 function fit(section) {
-  const content = section.querySelector(".content");
-  if (!content) return;
+  const content = document.createElement("div");
+  content.append(...section.childNodes);
+  section.append(content);
   const room = section.clientHeight - content.offsetTop - 44;
   for (let zoom = 1; zoom > 0.2; zoom -= 0.04) {
     content.style.zoom = zoom;
@@ -17,7 +18,7 @@ Reveal.initialize({
 }).then(() => {
   const deck = document.querySelector(".reveal");
   deck.classList.add("measured");
-  document.querySelectorAll(".slides section").forEach(fit);
+  document.querySelectorAll(".slides > section > section").forEach(fit);
   deck.classList.remove("measured");
   document.documentElement.dataset.ready = "yes";
 });
