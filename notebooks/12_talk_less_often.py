@@ -534,10 +534,9 @@ for link in off:
         print(f"{names[link]}: {word} than computed: {', '.join(some) or 'none'}.", end=" ")
     print(f"(Noise: {noise[link][1]:.2f} times.)")
 on_slow = {run["method"]: run["sent_bytes"][-1] for run in runs if run["link"] == slow}
-more = {way: bytes / all_steps / 1e6 / sent[way] for way, bytes in on_slow.items()}
-if more:
-    more = ", ".join(f"{way} {times:.2f}" for way, times in more.items())
-    print(f"Bytes counted at {names[slow]}, over those without a limit: {more} times.")
+ratios = [f"{way} {bytes / all_steps / 1e6 / sent[way]:.2f}" for way, bytes in on_slow.items()]
+if ratios:
+    print(f"Bytes counted at {names[slow]}, over those without a limit: {', '.join(ratios)}.")
 
 # %% [markdown]
 # The equation leaves out latency, and headers: a limited link carries smaller packets, so large
