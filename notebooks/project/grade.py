@@ -57,18 +57,9 @@ def run_tests(submission: Path, *arguments: str) -> list[dict]:
     """Run the tests of this folder on a submission; a dictionary for each. arguments: pytest's."""
     BUILD.mkdir(exist_ok=True)
     report = (BUILD / "junit.xml").resolve()
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-c",
-        "pytest.ini",
-        "--tb=short",
-        f"--junitxml={report}",
-        *arguments,
-    ]
+    options = ["-m", "pytest", "-c", "pytest.ini", "--tb=short", f"--junitxml={report}"]
     environment = os.environ | {"PROJECT_SUBMISSION": str(submission)}
-    subprocess.run(command, cwd=HERE, env=environment)
+    subprocess.run([sys.executable, *options, *arguments], cwd=HERE, env=environment)
     return [read_test(case) for case in ElementTree.parse(report).iter("testcase")]
 
 
@@ -100,6 +91,9 @@ def print_table(tests: list[dict]) -> None:
         seconds = sum(test["seconds"] for test in of_part)
         print(f"{part} {title:46}{earned(of_part):7g}{POINTS[part]:5}{seconds:7.1f}")
     print(f"{'':48}{earned(tests):7g}{sum(POINTS.values()):5}")
+    for test in tests:
+        if test["points"] and test["failure"]:
+            print(f"part {test['part']}, {test['name']}: 0 of {test['points']:g}")
     ungraded = sum(test["points"] for test in tests if test["skipped"])
     if ungraded:
         print(f"{ungraded:g} points are not graded here: the numbers of part 5 need --key.")
