@@ -29,11 +29,10 @@ def reduce(wire, shapes, dtype, op):
         memory = tensor.detach()  # stays what it is if the tensor is given other memory
         adapters.all_reduce(tensor, op)
         mistakes = {
-            "These are this rank's own numbers. Write into the tensor's memory, as `+=` and "
-            "`copy_` do: `tensor = ...` and `tensor.data = ...` don't.": tensors[rank],
             "This is the sum: divide by the number of ranks.": total,
             "This is the mean: don't divide.": total / world_size,
             "This is divided twice.": total / world_size**2,
+            "This is rounded: float32 cannot hold it.": total.float(),
         }
         some = total
         for k in range(1, world_size):  # neighbours in a ring
@@ -41,6 +40,9 @@ def reduce(wire, shapes, dtype, op):
                 sum_of_k = sum((tensors * 2)[first : first + k])
                 some = torch.where(memory == sum_of_k, sum_of_k, some)
             mistakes[f"These are sums of {k} ranks' numbers at most, not of {world_size}."] = some
+        if torch.equal(memory, tensors[rank]):
+            own = "These are this rank's own: write into the tensor's memory; `tensor.data = x` doesn't."
+            mistakes = {own: tensors[rank]}
         expected = total if op == "sum" else total / world_size
         check(memory, expected, f"the {dtype} {op} of shape {shape}", mistakes)
 

@@ -16,11 +16,12 @@ SLOW = 0.15  # seconds that a message or a collective takes on a slow link
 WHOLE = 2**30  # bytes of a bucket that takes every gradient
 
 
-def no_ddp_of_torchs() -> None:
+@pytest.fixture(autouse=True)
+def no_ddp_of_torchs(monkeypatch):
     def refuse(*_, **__):
         raise RuntimeError("DistributedDataParallel is what you build here.")
 
-    nn.parallel.DistributedDataParallel.__init__ = refuse
+    monkeypatch.setattr(nn.parallel.DistributedDataParallel, "__init__", refuse)
 
 
 def gradients(model, rank, step, samples):
@@ -40,7 +41,6 @@ def train(wire, make, bucket_bytes, samples, steps=3):
     """
     import adapters
 
-    no_ddp_of_torchs()
     rank = dist.get_rank()
     module, alone = make(seed=1 + rank), make(seed=1)
     ddp = adapters.get_ddp(module, bucket_bytes)
@@ -91,7 +91,6 @@ def train(wire, make, bucket_bytes, samples, steps=3):
 def start(wire, widths):
     import adapters
 
-    no_ddp_of_torchs()
     module, first = (perceptron(widths, seed) for seed in (1 + dist.get_rank(), 1))
     for model in (module, first):
         model[0][0].requires_grad_(False)
@@ -108,7 +107,6 @@ def count_exchanges(wire, widths, bucket_bytes=WHOLE):
     """In the second step: (exchanges, bytes of the largest call, bytes sent)."""
     import adapters
 
-    no_ddp_of_torchs()
     module = perceptron(widths)
     ddp = adapters.get_ddp(module, bucket_bytes)
     for step in range(2):
@@ -123,45 +121,36 @@ def count_exchanges(wire, widths, bucket_bytes=WHOLE):
     return exchanges, max(call.nbytes for call in wire.calls), wire.sent()
 
 
-class Probe(nn.Module):
-    """In backward: wait until `enough` bytes were sent, 4 s at most; was a part on its way?"""
-
-    def __init__(self, wire, enough: int) -> None:
-        super().__init__()
-        self.wire, self.enough, self.sent, self.travelled = wire, enough, 0, False
-
-    def forward(self, x):
-        x = x.clone()
-        x.register_hook(self.look)
-        return x
-
-    def look(self, gradient) -> None:
-        deadline = time.monotonic() + 4
-        while time.monotonic() < deadline and not (self.travelled and self.sent >= self.enough):
-            self.travelled |= self.wire.travelling()
-            self.sent = self.wire.sent()
-            time.sleep(0.01)
-
-
 def overlap(wire, width, depth):
     import adapters
 
-    no_ddp_of_torchs()
     torch.manual_seed(0)
     layer_bytes = 4 * width * (width + 1)
-    probe, first = Probe(wire, (depth - 2) * layer_bytes), nn.Linear(FEATURES, width)
-    module = nn.Sequential(first, probe, *(nn.Linear(width, width) for _ in range(depth)))
+    enough, sent, travelled = (depth - 2) * layer_bytes, 0.0, False
+
+    def look(*_) -> None:
+        """Wait until enough bytes are being sent, 4 s at most; is a part on its way meanwhile?"""
+        nonlocal sent, travelled
+        deadline = time.monotonic() + 4
+        while time.monotonic() < deadline and not (travelled and sent >= enough):
+            travelled |= wire.travelling()
+            sent = wire.sent()
+            time.sleep(0.01)
+
+    first = nn.Linear(FEATURES, width)
+    first.register_full_backward_pre_hook(look)
+    module = nn.Sequential(first, *(nn.Linear(width, width) for _ in range(depth)))
     ddp = adapters.get_ddp(module, layer_bytes)
     value = ddp(batch(dist.get_rank(), 0, 4)).mean()
     adapters.ddp_before_backward(ddp, 4)
     wire.calls.clear()  # numbers of samples are no bucket
     value.backward()
     behind = f"backward had {depth} of {depth + 1} layers behind it, each as large as a bucket, and"
-    assert probe.sent >= probe.enough, (
-        f"{behind} {probe.sent:,.0f} of their {depth * layer_bytes:,} bytes were being sent; "
-        f"{probe.enough:,} were expected. Begin to send a bucket in the hook of its last gradient."
+    assert sent >= enough, (
+        f"{behind} {sent:,.0f} of their {depth * layer_bytes:,} bytes were being sent; "
+        f"{enough:,} were expected. Begin to send a bucket in the hook of its last gradient."
     )
-    assert probe.travelled, (
+    assert travelled, (
         f"{behind} no bucket was on its way any more. Don't wait for a bucket in its hook, but in "
         "ddp_after_backward."
     )
@@ -185,8 +174,8 @@ def test_gradients_are_averaged(draw):
 def test_the_optimizer_does_not_overtake_a_slow_link(draw):
     widths, seconds = layers(draw, 2), [SLOW, 0.0]
     draw.shuffle(seconds)
-    delay = lambda call: seconds[dist.get_rank()]  # noqa: E731
-    run(2, train, lambda seed: perceptron(widths, seed), 256, [3, 3], 2, delay=delay)
+    slow_rank = {"delay": lambda call: seconds[dist.get_rank()]}
+    run(2, train, lambda seed: perceptron(widths, seed), 256, [3, 3], 2, **slow_rank)
 
 
 @pytest.mark.points(4)
