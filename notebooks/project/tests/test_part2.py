@@ -67,13 +67,13 @@ def train(wire, make, bucket_bytes, samples, steps=3):
             expected = weighted / sum(samples)
             if parameter.grad is None and not expected.any():
                 continue
-            own = by_rank[rank][name]
+            own_gradient = by_rank[rank][name]
             of_own = {
-                "It is this rank's own: nothing was exchanged, or not waited for.": own,
-                "It is 0: the bucket was not copied back.": torch.zeros_like(own),
+                "It is this rank's own: nothing was exchanged, or not waited for.": own_gradient,
+                "It is 0: the bucket was not copied back.": torch.zeros_like(own_gradient),
             }
             mistakes = {
-                **(of_own if own.any() else {}),
+                **(of_own if own_gradient.any() else {}),
                 "It is the sum of all ranks': divide.": total,
                 "It is the mean of the ranks' means: weigh each by its samples.": total
                 / len(samples),

@@ -63,12 +63,12 @@ def train(wire, widths, optimizer_class, options, factor=1.0, frozen=0):
 def held_bytes(model) -> int:
     """The bytes of all tensors and NumPy arrays here, less the model's and its gradients."""
     gc.collect()
-    found = gc.get_objects()
-    tensors = [item for item in found if issubclass(type(item), torch.Tensor)]
+    objects = gc.get_objects()
+    tensors = [item for item in objects if issubclass(type(item), torch.Tensor)]
     tensors += [tensor.grad for tensor in tensors if tensor.is_leaf and tensor.grad is not None]
-    found = gc.get_referents(*found)  # arrays are not in the list itself
-    found += gc.get_referents(*(item for item in found if type(item) in (dict, tuple)))
-    arrays = [a if a.base is None else a.base for a in found if type(a) is np.ndarray]
+    objects = gc.get_referents(*objects)  # arrays are not in the list itself
+    objects += gc.get_referents(*(item for item in objects if type(item) in (dict, tuple)))
+    arrays = [a if a.base is None else a.base for a in objects if type(a) is np.ndarray]
     memory = {a.ctypes.data: a.nbytes for a in arrays if type(a) is np.ndarray}
     storages = [tensor.untyped_storage() for tensor in tensors]
     memory |= {storage.data_ptr(): storage.nbytes() for storage in storages}
@@ -132,10 +132,10 @@ def test_bytes_held(draw, record_property):
     results = run(world_size, measure, widths, *OPTIMIZERS[0])
     figure = round(max(results)[0] / weights / 2, 4)
     record_property("leaderboard: bytes held / bytes of Adam's state", figure)
-    for rank, (held, _) in enumerate(results):
+    for rank, (n_bytes, _) in enumerate(results):
         expect(
-            held <= limit,
-            f"{world_size} ranks, rank {rank} holds {held:,} bytes more than weights and "
+            n_bytes <= limit,
+            f"{world_size} ranks, rank {rank} holds {n_bytes:,} bytes more than weights and "
             f"gradients; Adam's whole state is {2 * weights:,}, and {limit:,.0f} were allowed. "
             "Keep state, and copies of weights, of this rank's part only, and no view of a "
             "gradient after zero_grad().",
