@@ -41,10 +41,8 @@ def reduce(wire, shapes, dtype, op):
                 some = torch.where(memory == sum_of_k, sum_of_k, some)
             mistakes[f"These are sums of {k} ranks' numbers at most, not of {world_size}."] = some
         if torch.equal(memory, tensors[rank]):
-            sentence = (
-                "These are this rank's own: write into its memory (`tensor.data = x` doesn't)."
-            )
-            mistakes = {sentence: tensors[rank]}
+            hint = "These are this rank's own: write into its memory (`tensor.data = x` doesn't)."
+            mistakes = {hint: tensors[rank]}
         expected = total if op == "sum" else total / world_size
         check(memory, expected, f"the {dtype} {op} of shape {shape}", mistakes)
 

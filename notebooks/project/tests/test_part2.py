@@ -203,11 +203,12 @@ def test_parameters_without_a_gradient(draw):
 @pytest.mark.points(2)
 def test_buckets_are_flat_and_of_bucket_bytes(draw):
     widths, world_size = layers(draw, 8), draw.choice([2, 3])
-    for exchanges, *_ in run(world_size, count_exchanges, widths):
+    for rank, (exchanges, *_) in enumerate(run(world_size, count_exchanges, widths)):
         expect(
             exchanges <= 2,
-            f"{len(widths) * 2 - 2} gradients that fit in one bucket took {exchanges:g} "
-            "exchanges; one of a flat bucket, and one of numbers of samples, were expected.",
+            f"{world_size} ranks, rank {rank}: {len(widths) * 2 - 2} gradients that fit in one "
+            f"bucket took {exchanges:g} exchanges; one of a flat bucket, and one of numbers of "
+            "samples, were expected.",
         )
     widths = [6, *[draw.randint(15, 25)] * 20, 3]
     weights, largest = sizes(widths)
@@ -216,7 +217,7 @@ def test_buckets_are_flat_and_of_bucket_bytes(draw):
     for exchanges, sent_at_once, _ in run(2, count_exchanges, widths, bucket_bytes):
         expect(
             fewest <= exchanges <= most and sent_at_once <= bucket_bytes + largest + 100,
-            f"{weights:,} bytes of gradients, none larger than {largest:,}, in buckets of "
+            f"2 ranks: {weights:,} bytes of gradients, none larger than {largest:,}, in buckets of "
             f"{bucket_bytes:,}: {exchanges:g} exchanges, {sent_at_once:,.0f} bytes in the "
             f"largest call; {fewest:.1f} to {most:.1f} exchanges were expected, and no bucket "
             "larger by more than one parameter. bucket_bytes are bytes, not numbers.",

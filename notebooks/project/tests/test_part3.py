@@ -16,14 +16,13 @@ OPTIMIZERS = [
     (torch.optim.AdamW, {"lr": 0.02, "weight_decay": 0.1}),
     (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9}),
 ]
-SAMPLES = 4
 torch.optim.SGD([torch.zeros(1)])  # its first optimizer imports for seconds: not on each rank
 
 
 def step(model, optimizer, number):
     """A step with the same gradients on every rank."""
     optimizer.zero_grad()
-    loss(model, batch(0, number, SAMPLES)).backward()
+    loss(model, batch(0, number, 4)).backward()
     optimizer.step()
 
 
@@ -81,7 +80,7 @@ def measure(wire, widths, optimizer_class, options):
     import adapters
 
     model = perceptron(widths)
-    loss(model, batch(0, 0, SAMPLES)).backward()
+    loss(model, batch(0, 0, 4)).backward()
     before = held_bytes(model)
     optimizer = adapters.get_sharded_optimizer([*model.parameters()], optimizer_class, **options)
     for number in range(2):
