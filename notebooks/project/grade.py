@@ -55,9 +55,10 @@ def run_tests(submission: Path, *arguments: str) -> list[dict]:
     """Run the tests of this folder on a submission; a dictionary for each. arguments: pytest's."""
     BUILD.mkdir(exist_ok=True)
     report = (BUILD / "junit.xml").resolve()
-    options = ["-m", "pytest", "-c", "pytest.ini", "--tb=short", f"--junitxml={report}"]
+    options = ["-m", "pytest", "-c", "pytest.ini", "--tb=short", "--show-capture=no"]
+    options += [f"--junitxml={report}", *arguments]
     environment = os.environ | {"PROJECT_SUBMISSION": str(submission)}
-    subprocess.run([sys.executable, *options, *arguments], cwd=HERE, env=environment)
+    subprocess.run([sys.executable, *options], cwd=HERE, env=environment)
     return [read_test(case) for case in ElementTree.parse(report).iter("testcase")]
 
 
