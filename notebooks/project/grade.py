@@ -20,14 +20,12 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 BUILD = Path("build")
 PARTS = {
-    1: "All-reduce over send and receive",
-    2: "DDP with buckets that overlap",
-    3: "A sharded optimizer",
-    4: "A hierarchical all-reduce",
-    5: "Six calculations (4 of the points by hand)",
+    1: ("All-reduce over send and receive", 25),
+    2: ("DDP with buckets that overlap", 30),
+    3: ("A sharded optimizer", 20),
+    4: ("A hierarchical all-reduce", 15),
+    5: ("Six calculations (4 of the points by hand)", 10),
 }
-POINTS = {1: 25, 2: 30, 3: 20, 4: 15, 5: 10}
-NOT_HANDED_IN = ("grade.py", "pytest.ini")
 
 
 def main() -> int:
@@ -57,18 +55,10 @@ def run_tests(submission: Path, *arguments: str) -> list[dict]:
     """Run the tests of this folder on a submission; a dictionary for each. arguments: pytest's."""
     BUILD.mkdir(exist_ok=True)
     report = (BUILD / "junit.xml").resolve()
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-c",
-        "pytest.ini",
-        "--tb=short",
-        f"--junitxml={report}",
-        *arguments,
-    ]
+    options = ["-m", "pytest", "-c", "pytest.ini", "--tb=short", "--show-capture=no"]
+    options += [f"--junitxml={report}", *arguments]
     environment = os.environ | {"PROJECT_SUBMISSION": str(submission)}
-    subprocess.run(command, cwd=HERE, env=environment)
+    subprocess.run([sys.executable, *options], cwd=HERE, env=environment)
     return [read_test(case) for case in ElementTree.parse(report).iter("testcase")]
 
 
@@ -95,11 +85,13 @@ def earned(tests: list[dict]) -> float:
 def print_table(tests: list[dict]) -> None:
     """Print the points by part, and the figures of the leaderboards."""
     print(f"\n{'part':48}{'points':>7}{'of':>5}{'s':>7}")
-    for part, title in PARTS.items():
+    for part, (title, points) in PARTS.items():
         of_part = [test for test in tests if test["part"] == part]
         seconds = sum(test["seconds"] for test in of_part)
-        print(f"{part} {title:46}{earned(of_part):7g}{POINTS[part]:5}{seconds:7.1f}")
-    print(f"{'':48}{earned(tests):7g}{sum(POINTS.values()):5}")
+        print(f"{part} {title:46}{earned(of_part):7g}{points:5}{seconds:7.1f}")
+    print(f"{'':48}{earned(tests):7g}{sum(p for _, p in PARTS.values()):5}")
+    for test in (t for t in tests if t["failure"] and t["points"]):
+        print(f"part {test['part']}, {test['name']}: 0 of {test['points']:g}")
     ungraded = sum(test["points"] for test in tests if test["skipped"])
     if ungraded:
         print(f"{ungraded:g} points are not graded here: the numbers of part 5 need --key.")
@@ -116,7 +108,7 @@ def pack(submission: Path) -> None:
     """Write handin.zip: the modules beside adapters.py, and answers.toml."""
     with zipfile.ZipFile(BUILD / "handin.zip", "w") as handin:
         for path in sorted([*submission.glob("*.py"), *submission.glob("*.toml")]):
-            if path.name not in NOT_HANDED_IN:
+            if path.name != "grade.py":
                 handin.write(path, path.name)
 
 

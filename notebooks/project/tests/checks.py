@@ -1,6 +1,13 @@
 """Compare tensors, and name the mistake."""
 
+import pytest
 import torch
+
+
+def expect(condition: bool, text: str) -> None:
+    """Fail the test with this text and no traceback, unless the condition holds."""
+    if not condition:
+        pytest.fail(text, pytrace=False)
 
 
 def check(
@@ -9,9 +16,9 @@ def check(
     where: str,
     mistakes: dict[str, torch.Tensor] | None = None,
 ) -> None:
-    """Raise AssertionError with the first wrong value, and the mistake that would explain it all.
+    """Raise AssertionError with the first wrong value, and the mistake that explains all of them.
 
-    mistakes: a sentence -> what `actual` would be then.
+    mistakes: a sentence -> what the wrong values would be then.
     """
     if actual is None:
         raise AssertionError(f"{where} is None; a tensor was expected.")
@@ -25,14 +32,17 @@ def check(
     if not wrong.any():
         return
     at = tuple(wrong.nonzero()[0].tolist())
-    text = f"{where}{list(at)} is {actual[at].item():g}; expected {expected[at].item():g}"
+    kind = "g" if actual.is_floating_point() else "d"
+    text = f"{where}{list(at)} is {actual[at].item():{kind}}; expected {expected[at].item():{kind}}"
     text += f" ({int(wrong.sum())} of {wrong.numel()} values are wrong)."
     for sentence, tensor in (mistakes or {}).items():
-        if _close(actual, tensor).all():
+        if _close(actual, tensor)[wrong].all():
             text += f" {sentence}"
             break
     raise AssertionError(text)
 
 
 def _close(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    if not (first.is_floating_point() or second.is_floating_point()):
+        return first == second
     return torch.isclose(first.double(), second.double(), rtol=1e-4, atol=2e-6)

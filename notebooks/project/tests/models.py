@@ -22,6 +22,12 @@ def perceptron(widths: list[int], seed: int = 0) -> nn.Module:
     return model
 
 
+def sizes(widths: list[int]) -> tuple[int, int]:
+    """(bytes of a perceptron's parameters, of the largest one)."""
+    all_bytes = [parameter.nbytes for parameter in perceptron(widths).parameters()]
+    return sum(all_bytes), max(all_bytes)
+
+
 class Tied(nn.Module):
     """One weight matrix, used twice."""
 

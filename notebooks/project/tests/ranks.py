@@ -67,7 +67,8 @@ def run(
         places = zip(late, map(_places, stacks), strict=True)
         pytest.fail(
             f"{world_size} ranks: after {seconds:g} s these had not returned. A send returns when "
-            "the other side receives it, and a receive when the other side sends as many bytes."
+            "the other side receives it, and a receive when the other side sends as many bytes. "
+            "Keep the request of each isend and irecv, and wait() for it."
             + "".join(f"\n  rank {rank} is at {place}" for rank, place in places),
             pytrace=False,
         )

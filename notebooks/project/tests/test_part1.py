@@ -6,16 +6,17 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from checks import check
+from checks import check, expect
 from ranks import run
 
 REFUSED = "Part 1 is made of dist.send, recv, isend and irecv only."
 
 
 def numbers(rank: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-    """Whole numbers, which every type adds up exactly; others on each rank."""
+    """Whole numbers, others on each rank. float32 can hold the sums, but not those of int64."""
     generator = torch.Generator().manual_seed(1000 * rank + math.prod(shape))
-    return torch.randint(-9, 10, shape, generator=generator).to(dtype)
+    factor = 1 if dtype.is_floating_point else 2**24 + 1
+    return factor * torch.randint(-999, 1000, shape, generator=generator).to(dtype)
 
 
 def reduce(wire, shapes, dtype, op):
@@ -25,15 +26,25 @@ def reduce(wire, shapes, dtype, op):
     for shape in shapes:
         tensors = [numbers(r, shape, dtype) for r in range(world_size)]
         tensor, total = tensors[rank].clone(), sum(tensors)
+        memory = tensor.detach()  # stays what it is if the tensor is given other memory
         adapters.all_reduce(tensor, op)
         mistakes = {
-            "These are this rank's own numbers: change the tensor in place.": tensors[rank],
             "This is the sum: divide by the number of ranks.": total,
             "This is the mean: don't divide.": total / world_size,
             "This is divided twice.": total / world_size**2,
+            "This is rounded: float32 cannot hold it.": total.float(),
         }
+        some = total
+        for k in range(1, world_size):  # neighbours in a ring
+            for first in range(world_size):
+                sum_of_k = sum((tensors * 2)[first : first + k])
+                some = torch.where(memory == sum_of_k, sum_of_k, some)
+            mistakes[f"These are sums of {k} ranks' numbers at most, not of {world_size}."] = some
+        if torch.equal(memory, tensors[rank]):
+            hint = "These are this rank's own: write into its memory (`tensor.data = x` doesn't)."
+            mistakes = {hint: tensors[rank]}
         expected = total if op == "sum" else total / world_size
-        check(tensor, expected, f"the {op} of shape {shape}", mistakes)
+        check(memory, expected, f"the {dtype} {op} of shape {shape}", mistakes)
 
 
 def reduce_fractions(wire, length):
@@ -55,13 +66,12 @@ def count_sent(wire, length):
 def check_bytes(world_size: int, length: int) -> None:
     limit = 2 * (world_size - 1) * math.ceil(length / world_size) * 4
     for rank, sent in enumerate(run(world_size, count_sent, length, refused=REFUSED)):
-        if sent > limit:
-            pytest.fail(
-                f"{world_size} ranks, rank {rank} sent {sent:,.0f} bytes to all-reduce "
-                f"{4 * length:,}. 2 (n - 1) / n of the vector is enough: {limit:,}, padding "
-                "included. Send each number only where it is needed.",
-                pytrace=False,
-            )
+        expect(
+            sent <= limit,
+            f"{world_size} ranks, rank {rank} sent {sent:,.0f} bytes to all-reduce "
+            f"{4 * length:,}. 2 (n - 1) / n of the vector is enough: {limit:,}, padding "
+            "included. Send each number only where it is needed.",
+        )
 
 
 @pytest.mark.points(5)
@@ -95,9 +105,11 @@ def test_sizes_that_do_not_divide_shapes_and_types(draw):
         run(world_size, reduce, shapes, dtype, "sum", refused=REFUSED)
     results = run(world_size, reduce_fractions, draw.randint(90, 110), refused=REFUSED)
     for rank, result in enumerate(results):
-        if result != results[0]:
-            pytest.fail(f"ranks 0 and {rank} end with sums that differ in the last bits: add each "
-                        "number up on one rank, and send the result.", pytrace=False)  # fmt: skip
+        expect(
+            result == results[0],
+            f"ranks 0 and {rank} end with sums that differ in the last bits: add each "
+            "number up on one rank, and send the result.",
+        )
 
 
 @pytest.mark.points(4)

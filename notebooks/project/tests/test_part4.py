@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from checks import check
+from checks import check, expect
 from ranks import SUBMISSION, run
 
 REFUSED = "Part 4 is made of dist.send, recv, isend and irecv only."
@@ -24,15 +24,16 @@ def reduce(wire, lengths, per_instance, chunk_bytes):
     for length in lengths:
         tensors = [torch.arange(length, dtype=torch.float32) % 7 + r for r in range(world_size)]
         tensor, first = tensors[rank].clone(), rank // per_instance * per_instance
+        memory = tensor.detach()  # stays what it is if the tensor is given other memory
         adapters.hierarchical_all_reduce(tensor, per_instance, chunk_bytes)
         same_local_rank = tensors[rank % per_instance :: per_instance]
         mistakes = {
-            "These are this rank's own numbers.": tensors[rank],
+            "These are this rank's own numbers: write into the tensor's memory.": tensors[rank],
             "It is the sum of this instance.": sum(tensors[first : first + per_instance]),
             "It is the sum over the ranks with this local rank.": sum(same_local_rank),
             "It is the mean.": sum(tensors) / world_size,
         }
-        check(tensor, sum(tensors), f"the sum of {length} numbers", mistakes)
+        check(memory, sum(tensors), f"the sum of {length} numbers", mistakes)
 
 
 def count_crossing(wire, length, per_instance, chunk_bytes):
@@ -76,13 +77,12 @@ def test_bytes_between_instances(draw, record_property):
     figure = round(max(by_instance) / ideal, 4)
     record_property("leaderboard: bytes over the link / 2 (I - 1) / I of the vector", figure)
     for instance, sent in enumerate(by_instance):
-        if sent > 1.01 * ideal + 1000:
-            pytest.fail(
-                f"{instances} instances of {per_instance} ranks: {sent:,.0f} bytes left instance "
-                f"{instance} to all-reduce {4 * length:,}. With I instances 2 (I - 1) / I of the "
-                f"vector must cross, {ideal:,.0f}: add up within the instance first.",
-                pytrace=False,
-            )
+        expect(
+            sent <= 1.01 * ideal + 1000,
+            f"{instances} instances of {per_instance} ranks: {sent:,.0f} bytes left instance "
+            f"{instance} to all-reduce {4 * length:,}. With I instances 2 (I - 1) / I of the "
+            f"vector must cross, {ideal:,.0f}: add up within the instance first.",
+        )
 
 
 @pytest.mark.points(5)
@@ -117,12 +117,17 @@ def test_milliseconds_at_200_mbit(tmp_path, request, record_property):
         pytest.skip(f"links cannot be limited here: {reason}")
     for path in [*SUBMISSION.glob("*.py"), Path(__file__).with_name("on_links.py")]:
         shutil.copy(path, tmp_path)
+    try:
+        run(4, reduce, [1000], 2, 1000)
+    except pytest.fail.Exception:
+        pytest.skip("no job on limited links: the sum is wrong")
     job = request.getfixturevalue("run_training_job")(
         tmp_path / "on_links.py",
         distribution={"mpi": {"enabled": True, "processes_per_host": 4}},
         environment={"LOCAL_SAGEMAKER_BANDWIDTH": "200mbit"},
     )
-    assert job.status == "Completed", job.failure_reason
+    reason = "\n".join((job.failure_reason or "").splitlines()[:3])
+    expect(job.status == "Completed", f"the job on two instances of four ranks: {reason}")
     (line,) = job.lines("milliseconds ")
     name = "leaderboard: ms for 8 MB, 2 instances of 4 ranks, 200 Mbit/s"
     record_property(name, json.loads(line))

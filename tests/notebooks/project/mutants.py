@@ -22,6 +22,7 @@ AVERAGED, SLOW = "test_gradients_are_averaged", "test_the_optimizer_does_not_ove
 START, ABSENT = "test_all_ranks_start_from_rank_0", "test_parameters_without_a_gradient"
 OVERLAP, CROSSING = "test_buckets_travel_while_backward_goes_on", "test_bytes_between_instances"
 LINKS, HELD = "test_both_links_work_at_the_same_time", "test_bytes_held"
+FLAT = "test_buckets_are_flat_and_of_bucket_bytes"
 WEIGHTS = "test_the_weights_of_an_optimizer_that_is_not_divided"
 
 TO_ALL = """copies = [torch.empty_like(tensor) for _ in ranks]
@@ -68,6 +69,28 @@ LATE_START = """for bucket in self.buckets:
                 bucket.begin(self.samples)
         for"""
 FINISH_SENT = "            if bucket.work:\n                bucket.finish()\n"
+OTHER_MEMORY = """result = tensor.clone()
+    ring.all_reduce(result, op)
+    tensor.data = result"""
+AS_FLOAT32 = """result = tensor.float()
+    ring.all_reduce(result, op)
+    tensor.copy_(result)"""
+EMPTY_HOOK = {"self._begin_complete_ones()\n\n        return": "pass\n\n        return"}
+SAMPLES_FIRST = EMPTY_HOOK | {
+    "self.module, self.samples = module, 0": "self.module = module",
+    "    def _hook(": """    @property
+    def samples(self):
+        return self.own_samples
+
+    @samples.setter
+    def samples(self, samples):
+        self.own_samples = samples
+        self.counted = dist.all_reduce(torch.tensor(samples), async_op=True)
+
+    def _hook(""",
+}
+STALE_VIEWS = """self.part.grad = None
+        self.views = [p.grad.view(-1) for p in self.params]"""
 CROSS = "crossing.append(network.submit(_cross, part, inter))"
 WHOLE_CHUNK = "ring.all_gather(chunk, intra)\n            crossing.append(network.submit(_cross, chunk, inter))"
 
@@ -100,6 +123,10 @@ MUTANTS = {
     "chunks arrive in the wrong place": Mutant(
         1, "ring.py", {"place - step - 1) % len(ranks)], ranks": "place - step + 1) % len(ranks)], ranks"}, {ODD}
     ),
+    "the tensor is given other memory": Mutant(
+        1, "adapters.py", {"ring.all_reduce(tensor, op)": OTHER_MEMORY}, {SUM, ODD, SIZES, "test_mean"}
+    ),
+    "all types as float32": Mutant(1, "adapters.py", {"ring.all_reduce(tensor, op)": AS_FLOAT32}, {SIZES}),
     "no broadcast": Mutant(2, "ddp.py", {"dist.broadcast(tensor.detach(), 0)": "pass"}, {START}),
     "buffers are not broadcast": Mutant(2, "ddp.py", {", *module.buffers()": ""}, {START}),
     "the sum of the gradients": Mutant(
@@ -117,10 +144,17 @@ MUTANTS = {
     ),
     "only full buckets are sent": Mutant(2, "ddp.py", {LATE_START: "for", "            bucket.finish()\n": FINISH_SENT}, {ABSENT}),
     "an exchange for each gradient": Mutant(
-        2, "ddp.py", {"> bucket_bytes": "> 0"}, {"test_a_bucket_is_flat"}
+        2, "ddp.py", {"> bucket_bytes": "> 0"}, {FLAT}
     ),
-    "all buckets after backward": Mutant(
-        2, "ddp.py", {"self._begin_complete_ones()\n\n        return": "pass\n\n        return"}, {OVERLAP}
+    "all buckets after backward": Mutant(2, "ddp.py", EMPTY_HOOK, {OVERLAP}),
+    "all buckets after backward, numbers of samples before": Mutant(2, "ddp.py", SAMPLES_FIRST, {OVERLAP}),
+    "one bucket in its hook, the others after backward": Mutant(
+        2, "ddp.py", {"            bucket.begin(self.samples)\n\n": "            return bucket.begin(self.samples)\n\n", "if bucket.work:\n                continue": "if bucket.work:\n                return"}, {OVERLAP}
+    ),
+    "numbers for bytes": Mutant(2, "ddp.py", {"p.nbytes for": "p.numel() for"}, {FLAT}),
+    "four times as many buckets": Mutant(2, "ddp.py", {"> bucket_bytes": "> bucket_bytes / 4"}, {FLAT}),
+    "no keywords": Mutant(
+        2, "ddp.py", {"*inputs, **named):": "x):", "*inputs, **named)\n": "x)\n"}, {START}
     ),
     "the hook waits": Mutant(
         2, "ddp.py", {REDUCE: REDUCE + "\n        self.work.wait()"}, {OVERLAP}
@@ -143,6 +177,14 @@ MUTANTS = {
     "the whole weights are kept": Mutant(
         3, "sharded.py", {"weights = torch.empty": "weights = self.weights = torch.empty"}, {HELD}
     ),
+    "the whole weights are kept by NumPy": Mutant(
+        3, "sharded.py", {SHARE: SHARE + "\n        self.copies = {0: weights.numpy().copy()}"}, {HELD}
+    ),
+    "views of old gradients are kept": Mutant(3, "sharded.py", {"self.part.grad = None": STALE_VIEWS}, {HELD}),
+    "frozen parameters are updated": Mutant(
+        3, "sharded.py", {"[p for p in params if p.requires_grad], dist": "params, dist", "[p.grad for p in self.params]": "[torch.zeros_like(p) if p.grad is None else p.grad for p in self.params]"}, {"test_a_frozen_parameter"}
+    ),
+    "zero_grad does nothing": Mutant(3, "sharded.py", {"parameter.grad = None": "pass"}, {WEIGHTS}),
     "parts are not shared": Mutant(3, "sharded.py", {SHARE: "return"}, {WEIGHTS}),
     "a learning rate of its own": Mutant(
         3,
@@ -155,6 +197,9 @@ MUTANTS = {
     ),
     "gradients of other ranks' parts": Mutant(
         3, "sharded.py", {"-self.rank * self.length": "0"}, {WEIGHTS}
+    ),
+    "the hierarchy's result in other memory": Mutant(
+        4, "adapters.py", {"hierarchical.all_reduce(tensor,": "result = tensor.clone()\n    hierarchical.all_reduce(result,", "chunk_bytes)\n": "chunk_bytes)\n    tensor.data = result\n"}, {"test_sum"}
     ),
     "a ring over all ranks": Mutant(
         4,

@@ -62,8 +62,8 @@ class Late(nn.Module):
         for tensor in module.state_dict().values():
             dist.broadcast(tensor, 0)
 
-    def forward(self, x):
-        return self.module(x)
+    def forward(self, *inputs, **named):
+        return self.module(*inputs, **named)
 
     def average(self):
         trained = [p for p in self.module.parameters() if p.requires_grad]

@@ -46,8 +46,8 @@ class DDP(nn.Module):
             for parameter in bucket.parameters:
                 parameter.register_post_accumulate_grad_hook(self._hook(bucket))
 
-    def forward(self, *inputs):
-        return self.module(*inputs)
+    def forward(self, *inputs, **named):
+        return self.module(*inputs, **named)
 
     def _hook(self, bucket: Bucket):
         def note(_: nn.Parameter) -> None:

@@ -7,9 +7,9 @@ from torch import nn
 
 class ShardedOptimizer:
     def __init__(self, params: list[nn.Parameter], optimizer_class, **options) -> None:
-        self.params, self.rank = params, dist.get_rank()
-        self.length = -(-sum(p.numel() for p in params) // dist.get_world_size())
-        self.part = nn.Parameter(self._own_part([p.detach() for p in params]))
+        self.params, self.rank = [p for p in params if p.requires_grad], dist.get_rank()
+        self.length = -(-sum(p.numel() for p in self.params) // dist.get_world_size())
+        self.part = nn.Parameter(self._own_part([p.detach() for p in self.params]))
         self.optimizer = optimizer_class([self.part], **options)
         self.param_groups = self.optimizer.param_groups
 
