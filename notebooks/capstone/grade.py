@@ -1,9 +1,8 @@
 """Grade the capstone: python notebooks/capstone/grade.py [TASK ...]
 
 Tasks: 1 repair, 2 jobs, 3 resume, 4 choose, 5 explain, 6 clean up. Each lost point is explained.
-points.json beside this file keeps them: clean up only after 2 and 3 have been graded, whose points
-then stay. Exit status: 0 no point that a program can give is lost in the graded tasks, 1 some are,
-2 wrong use.
+points.json beside this file keeps them: clean up after grading 2 and 3, whose points then stay.
+Exit status: 0 no point that a program can give is lost in the graded tasks, 1 some, 2 wrong use.
 """
 
 import argparse
@@ -138,9 +137,7 @@ def faults(ranks, again, alone):
     known = {image for step in alone["images"] for image in step}
     every = [image for images in steps for part in images for image in part]
     strange = sum(image not in known for image in every)
-    different, sizes = min(
-        (len(set().union(*images)), sorted(map(len, images))) for images in steps
-    )
+    different, sizes = min((len(set().union(*parts)), sorted(map(len, parts))) for parts in steps)
     shared = different < GLOBAL_BATCH or sizes[0] < sizes[-1]
     same = all(trace["images"][:per_epoch] == trace["images"][per_epoch:] for trace in ranks)
     gap = max(apart(trace["start"], ranks[0]["start"]) for trace in ranks)
@@ -227,11 +224,8 @@ def files_of(session, address):
     bucket, _, key = address.removeprefix("s3://").partition("/")
     packed = io.BytesIO(session.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read())
     with tarfile.open(fileobj=packed) as archive:
-        return {
-            Path(member.name).name: archive.extractfile(member).read()
-            for member in archive
-            if member.isfile()
-        }
+        members = [member for member in archive if member.isfile()]
+        return {Path(each.name).name: archive.extractfile(each).read() for each in members}
 
 
 def weights_of(session, job):
@@ -334,8 +328,8 @@ def answer(name):
 def choose(_):
     """Task 4: 6 for the choice, 4 for what it costs."""
     kind, sign = r"(ml\.\w+\.\w+)", r"\s*[x×]\s*"
-    found = re.fullmatch(rf"(\d+){sign}{kind}|{kind}{sign}(\d+)", answer("Choice"))
-    parts = sorted(filter(None, found.groups())) if found else ["0", ""]  # digits come first
+    choice = re.fullmatch(rf"(\d+){sign}{kind}|{kind}{sign}(\d+)", answer("Choice"))
+    parts = sorted(filter(None, choice.groups())) if choice else ["0", ""]  # digits come first
     count, kind = int(parts[0]), parts[1]
     if not (hours := HOURS.get(kind, {}).get(count)):
         raise Refused("report.md: write Choice: COUNT x TYPE, with hours in README.md's table")
@@ -372,9 +366,8 @@ def clean_up(arguments):
     if not arguments.points.get("2", {}).get("points"):
         raise Refused("grade 2 and 3 before you clean up: the jobs are their proof")
     check_seat(arguments)
-    report = cleanup.Report(
-        left=cleanup.find(workshop.session(target="local", seat=arguments.seat))
-    )
+    session = workshop.session(target="local", seat=arguments.seat)
+    report = cleanup.Report(left=cleanup.find(session))
     left = f"{report.left.count} things are left: workshop clean --seat {arguments.seat}"
     yield 10, None if report.nothing_left else left
 
