@@ -293,7 +293,7 @@ def restart_fault(events):
     per_epoch = next(event["step"] for event in events if event["event"] == "epoch")
     first, latest = None, 0
     for event in events:
-        if event["event"] == "start":
+        if event["event"] == "start" and event["rank"] == 0:  # as the epochs: in their order
             first = event["epoch"]
             latest = max(latest, first)
         elif event["event"] == "epoch":
@@ -389,7 +389,8 @@ def main():
     for task in arguments.tasks or TASKS:
         print(f"{task} {TASKS[task].__name__.replace('_', ' ')}", flush=True)
         if task in (2, 3) and points.get("6", {}).get("points") and str(task) in points:
-            print("   kept from before the clean-up; for new jobs grade 6 first")
+            stay = points[str(task)]["points"]
+            print(f"   {stay} of 20 kept from before the clean-up; after new jobs grade 6 first")
             continue
         total, lost = 0, []
         try:

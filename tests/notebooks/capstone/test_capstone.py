@@ -69,9 +69,9 @@ TRICKS = {  # what stands in the reference, what in its place, the reason for 0 
     "each rank trains the whole batch": (TRAINING, WHOLE, "rank 0 never noticed"),
 }
 GOES_ON = [("start", 0), ("epoch", 5), ("epoch", 10), ("start", 1), ("epoch", 10), ("epoch", 15)]
-RESTARTS = {  # (event, its epoch or step) ... -> what is said of a job that was interrupted
+RESTARTS = {  # (event, epoch or step, rank if not 0) ... -> what is said of an interrupted job
     "goes on": (GOES_ON, None),
-    "goes on, two ranks": ([pair for pair in GOES_ON for _ in range(2)], None),
+    "rank 1's first line comes late": ([*GOES_ON[:2], ("start", 0, 1), *GOES_ON[2:]], None),
     "interrupted twice": ([*GOES_ON[:4], *GOES_ON[3:]], None),
     "begins again": ([*GOES_ON[:3], *GOES_ON[:3]], "began again at epoch 0"),
     "says that it resumes": ([*GOES_ON[:3], ("start", 1), *GOES_ON[1:3]], "went on with step 5"),
@@ -141,7 +141,7 @@ def test_after_the_clean_up_points_of_jobs_stay(grader, monkeypatch, capsys):
     grader.POINTS.write_text(json.dumps({task: {"points": 10} for task in "236"}))
     _, points = main(grader, monkeypatch, 2, 3)
     assert points["2"] == points["3"] == {"points": 10}
-    assert capsys.readouterr().out.count("kept from before the clean-up") == 2
+    assert capsys.readouterr().out.count("10 of 20 kept from before the clean-up") == 2
 
 
 def test_another_seat_is_not_the_one_to_clean_up(grader, monkeypatch):
@@ -158,8 +158,11 @@ def test_another_seat_is_not_the_one_to_clean_up(grader, monkeypatch):
 
 @pytest.mark.parametrize("name", RESTARTS)
 def test_a_restart_is_believed_if_its_next_step_fits(grader, name):
-    pairs, reason = RESTARTS[name]
-    records = [{"event": event, {"start": "epoch"}.get(event, "step"): n} for event, n in pairs]
+    rows, reason = RESTARTS[name]
+    records = [
+        {"event": event, "epoch" if event == "start" else "step": number, "rank": sum(rank)}
+        for event, number, *rank in rows
+    ]
     fault = grader.restart_fault(records)
     assert reason in fault if reason else fault is None
 
@@ -274,7 +277,7 @@ def test_the_jobs_of_the_reference(folder, forgets, sagemaker_emulator, clean_aw
         replace(folder, FAULTS["checkpoint"][0], "")
     seat = ["--seat", f"cap{forgets:d}"]
     grade(folder, 1)
-    subprocess.run([sys.executable, folder / "jobs.py", seat[1], "40"], check=True)
+    subprocess.run([sys.executable, folder / "jobs.py", seat[1], "10"], check=True)
     status, points, printed = grade(folder, *seat, 2, 3)
     assert [points[task]["points"] for task in "23"] == [20, 10 if forgets else 20], printed
     assert points["seat"] == seat[1] and set(points["jobs"]) == {"alone", "2 x 1", "1 x 2", "spot"}
