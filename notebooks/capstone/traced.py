@@ -1,7 +1,8 @@
-"""Run a training script and note what this rank did, for grade.py: traced.py FOLDER SCRIPT ...
+"""Run a script and note what this rank did, for grade.py: traced.py FOLDER STEP SCRIPT ...
 
 Noted at each step, so that neither what a script prints nor where it ends is believed alone: which
-images went through the model, and the weights after the optimizer's step.
+images went through the model, and the weights after the optimizer's step. In STEP, counted from 0,
+the last of several ranks gets other images: rank 0's weights show it if gradients come from there.
 """
 
 import os
@@ -13,8 +14,8 @@ import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim import optimizer as optimizers
 
-folder, sys.argv = sys.argv[1], sys.argv[2:]
-rank = int(os.environ.get("RANK", "0"))
+folder, changed_step, sys.argv = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+rank, world_size = (int(os.environ.get(name, "0")) for name in ("RANK", "WORLD_SIZE"))
 trace = {"images": [], "weights": [], "start": None, "momentum": {}, "saves": 0}
 batch, save = [], torch.save
 
@@ -34,16 +35,17 @@ def momentum(optimizer):
 
 
 def note_images(module, inputs):
-    if type(module).__name__ == "Classifier" and torch.is_grad_enabled():
+    if "Classifier" in (each.__name__ for each in type(module).__mro__) and torch.is_grad_enabled():
         batch.extend(zlib.crc32(image.numpy().tobytes()) for image in inputs[0])
+        if len(trace["images"]) == changed_step and 0 < rank == world_size - 1:
+            return (255 - inputs[0],)
+    return None
 
 
 def before_step(optimizer, *_):
     if trace["start"] is None:
-        trace["start"], trace["momentum"]["start"] = (
-            flat(parameters(optimizer)),
-            momentum(optimizer),
-        )
+        trace["start"] = flat(parameters(optimizer))
+        trace["momentum"]["start"] = momentum(optimizer)
 
 
 def after_step(optimizer, *_):
