@@ -212,8 +212,8 @@ def name_mistake(answer) -> str:
     _require_name(given)
     if given != rounded:
         raise Wrong(
-            f"You call a first update of 0.3001 beside one process's 0.3 {rounded!r}. Numbers added "
-            "in another order differ in their last digits; a sum makes it much longer."
+            f"You call a first update of 0.3001 beside one process's 0.3 {rounded!r}. Added "
+            "in another order, numbers differ in their last digits; a sum makes it much longer."
         )
     for world_size in (2, 3):
         with start_ranks(world_size) as ranks:
