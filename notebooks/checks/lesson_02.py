@@ -173,6 +173,8 @@ def _check_best(answer, n_bytes, compute, alpha, beta, most) -> None:
         why = "More ranks compute less each, but send more messages: try every number"
     elif sums[chosen] <= min(sums.values()) * (1 + 1e-9):
         why = "That is the shortest all-reduce, but a step also computes: add compute / ranks"
+    elif name == right[0] == "tree" and n & (n - 1):
+        why = f"Has a tree on {n} ranks as few steps as you count? Its levels round log2 up"
     else:
         why = "Try every algorithm with every number of ranks, and take the shortest step"
     raise Wrong(
@@ -217,7 +219,10 @@ def _check_step(result: dict, rank: int, world_size: int) -> None:
     if close["expected_of_the_sum"]:
         raise Wrong(f"{at} steps {world_size} times too far: a reduce-scatter adds. Divide.")
     if close["without_momentum"]:
-        raise Wrong(f"{at} trains without momentum. First momentum = 0.9 · momentum + gradient.")
+        unchanged = "" if any(result["momentum"]) else ", in place: yours is still zero"
+        raise Wrong(
+            f"{at} trains without momentum. First momentum = 0.9 · momentum + gradient{unchanged}."
+        )
     if close["expected"]:
         raise Wrong(
             f"{at} has the right weights, but `momentum` is still zero: change it in place."

@@ -163,17 +163,19 @@ def judge(answer) -> str:
 
 
 def _rounds(rounds: int, busy: int) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Seconds by round, one of them twice as long for all, and what they show."""
-    load = np.ones(rounds)
-    load[busy] = 2.0
+    """Seconds by round, on a machine ever busier, and what they show."""
+    load = np.linspace(1, 1.5, rounds)
+    load[busy] *= 2
     noise = 1 + 0.04 * np.array([(-1) ** number for number in range(rounds)])
     exception = np.full(rounds, 0.8)
     exception[1] = 1.1
+    inside = np.full(rounds, 1.02)  # slower in every round, and inside the noise
+    inside[np.argsort(load)[rounds // 2]] = 1.06  # so the medians' ratio is outside
     ratios = {
         "A": np.ones(rounds),
         "A again": noise,
         "B": np.full(rounds, 0.8),
-        "C": np.full(rounds, 1.02),  # slower in every round, and inside the noise
+        "C": inside,
         "D": np.full(rounds, 1.3),
         "E": exception,
     }
@@ -184,7 +186,7 @@ def _rounds(rounds: int, busy: int) -> tuple[pd.DataFrame, dict[str, str]]:
 NOTHING = "no difference shown"
 _REASONS = {
     "B": "It took 0.8 times as long as A in every round; A again differs by at most 4 %.",
-    "C": "It is 2 % slower in every round, and two runs of A differ by 4 %.",
+    "C": "Its median ratio is 1.02, and two runs of A differ by 4 %.",
     "D": "It took 1.3 times as long as A in every round; A again differs by at most 4 %.",
     "E": "In one round it was slower than A, in the others faster.",
 }
@@ -199,6 +201,6 @@ def _check_verdicts(answer, seconds: pd.DataFrame, verdicts: dict[str, str]) -> 
     for name, verdict in verdicts.items():
         if given[name] != verdict:
             raise Wrong(
-                f"{name} is {verdict!r}, and you said {given[name]!r}. {_REASONS[name]} (One round "
-                "was twice as long for all: take ratios within a round.)"
+                f"{name} is {verdict!r}, and you said {given[name]!r}. {_REASONS[name]} (The "
+                "rounds differ for all: take ratios within a round, then their median.)"
             )

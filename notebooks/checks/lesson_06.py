@@ -93,7 +93,7 @@ def causes(answer) -> str:
     if not isinstance(got, dict) or set(got) != set(LOGS):
         raise Wrong(f"Return a dict with the keys {', '.join(LOGS)}; you returned {got!r}.")
     for job, (right, lines, _) in LOGS.items():
-        if not isinstance(got[job], tuple) or len(got[job]) != 2:
+        if not isinstance(got[job], tuple | list) or len(got[job]) != 2:
             raise Wrong(f"Job {job}: a cause and a line's number, such as ('two zones', 1).")
         cause, line = got[job]
         if cause not in CAUSES:

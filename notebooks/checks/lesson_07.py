@@ -71,7 +71,10 @@ def powersgd_bytes(answer) -> str:
         if got == right / 4:
             raise Wrong(f"{call} A number has 4 bytes.")
         if got == _powersgd(shapes, rank, always=True):
-            raise Wrong(f"{call} Small matrices and vectors travel as they are.")
+            raise Wrong(
+                f"{call} Vectors travel as they are, and matrices unless twice the numbers of the "
+                "thin ones are fewer."
+            )
         if len(shapes[0]) > 2:
             raise Wrong(f"{call} All dimensions but the first are the columns.")
         raise Wrong(f"{call} Count rows x r and columns x r, or all numbers.")
@@ -112,7 +115,7 @@ def exposed_ms(answer) -> str:
             raise Wrong(f"{call} That is all of the communication: computing hides some.")
         if len(sent) > 1:
             raise Wrong(f"{call} Two buckets at the same time expose that time once.")
-        raise Wrong(f"{call} Count only the time in which nothing is computed.")
+        raise Wrong(f"{call} Count the time in which something is sent and nothing is computed.")
     return "What is left when computing is taken away: this, and waiting, is what a step pays."
 
 
@@ -137,10 +140,10 @@ def step_ms(answer) -> str:
             continue
         call = f"step_ms({layers}, {limit:g}, {alpha}, {beta}) is {right:g}, you said {got!r}."
         n_bytes, computed = sum(size for _, size in layers), sum(ms for ms, _ in layers)
-        if limit > n_bytes:
-            raise Wrong(f"{call} With one bucket it is computing, and then one all-reduce.")
         if got == _step(layers, limit, alpha, beta, closes_at_end=False):
             raise Wrong(f"{call} What is left at the end of backward() is a bucket, too.")
+        if limit > n_bytes:
+            raise Wrong(f"{call} With one bucket it is computing, and then one all-reduce.")
         if isinstance(got, int | float) and got > right and got >= computed:
             raise Wrong(f"{call} A bucket travels while later layers compute.")
         raise Wrong(f"{call} A bucket begins when it is closed and the one before it is sent.")

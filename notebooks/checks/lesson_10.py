@@ -108,6 +108,7 @@ def mistake(answer) -> str:
     cases.append((_records(3, images="last"), None, "3 ranks, of which two read the same images"))
     cases.append((_records(2, at_end="all"), None, "2 ranks, weights differ at the end only"))
     cases.append((_records(2, images="none", steps="all"), "steps", "two mistakes at once"))
+    cases.append((_records(3, images="none", **start), "images", "two mistakes at once"))
     for records, right, case in cases:
         returned = answer(copy.deepcopy(records))
         if returned != right:

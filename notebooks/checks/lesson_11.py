@@ -73,7 +73,10 @@ def _check_layer(result: dict, at: str, world_size: int) -> None:
             "have none: write a torch.autograd.Function."
         )
     if not result["x"]:
-        raise Wrong(f"{at}: x.grad is wrong. It is grad @ weight, with the whole weight.")
+        raise Wrong(
+            f"{at}: x.grad is wrong. It is grad @ weight, with the whole weight, and not divided: "
+            "x is this rank's own."
+        )
     if result["shard"] == "sum":
         raise Wrong(f"{at}: shard.grad is {world_size} times too large. A reduce-scatter adds.")
     if result["shard"] == "alone":

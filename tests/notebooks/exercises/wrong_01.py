@@ -13,7 +13,10 @@ HOOKED = '''"""
             loss = cross_entropy(model(images.to(device)), labels.to(device))
         """'''
 # Averaged by hand it rounds otherwise than DDP: the weights' hash is another one, and right.
-RIGHT = {"01.5": [{"parallel_model = DistributedDataParallel(model)": "", FORWARD: HOOKED}]}
+RIGHT = {
+    "01.2": ["gradient *= own_images / all_images\nreturn gradient"],  # in place, as in a training
+    "01.5": [{"parallel_model = DistributedDataParallel(model)": "", FORWARD: HOOKED}],
+}
 
 
 def share(part):
@@ -45,7 +48,6 @@ WRONG = {
         ("return gradient * own_images", "times too large: divide by all images"),
         ("return gradient / own_images", "its share of all images"),
         ("return float(gradient.mean())", r"returns the shape \(\)"),
-        ("gradient *= own_images / all_images\nreturn gradient", "changes the gradient that it"),
     ],
     "01.3": [
         ({SHARE: ""}, "every rank took all 60 images"),
@@ -68,6 +70,7 @@ WRONG = {
         ('return "unequal shards"', "its ranks took 60, 60 images"),
         ('return "no set_epoch"', "rank 0's two epochs have the orders"),
         ('return "inner model"', "end with (\\w+), \\1; DDP makes them equal"),
+        ({LENGTH: LENGTH.replace("> 1.5 *", "!=")}, "last digits"),
         ('return "the network"', "'the network' is no answer"),
     ],
     "01.5": [
@@ -88,6 +91,7 @@ WRONG = {
             {"dist.all_reduce(mean_loss)": "", "mean_loss.item() / world_size": "mean_loss.item()"},
             "The weights are right, but the loss",
         ),
+        ({"seed=args.seed": "shuffle=False"}, "Line 2: is the order shuffled"),
         ({'"sampler.set_epoch(epoch)"': '"pass"'}, "Epoch 1 is right and epoch 2 is not"),
     ],
 }

@@ -5,6 +5,7 @@ NAIVE_AND_TREE = """"naive": (2 * (n - 1), n_bytes),
 """
 SCATTERED = """summed = torch.empty_like(momentum)
     dist.reduce_scatter(summed, list(gradient.chunk(world_size)))"""
+UPDATED = "momentum.mul_(0.9).add_("
 ADDED = "dist.all_reduce(gradient)\n    summed = gradient.chunk(world_size)[rank]"
 
 WRONG = {
@@ -46,6 +47,7 @@ WRONG = {
         ('return "ring", most', "try every number|compare with it"),
         ({'{("none", 1): compute}': "{}"}, "sends nothing: compare with it, too"),
         ({'{("none", 1): compute}': "{}", "compute / n + ": ""}, "add compute / ranks"),
+        ({"math.ceil(math.log2(n))": "int(math.log2(n))"}, "a tree on 7 .* round log2 up"),
         ('return "none", 1', "divide compute by the ranks"),
         ("return 4", "is no answer"),
     ],
@@ -53,6 +55,7 @@ WRONG = {
         ({SCATTERED: ADDED}, "calls all_reduce. Use the two halves"),
         ({"summed / world_size": "summed"}, "times too far: a reduce-scatter adds"),
         ({"mul_(0.9)": "mul_(0)"}, "trains without momentum"),
+        ({UPDATED: "momentum = (0.9 * momentum + "}, "in place: yours is still zero"),
         (
             {"    dist.all_gather(parts, parts[rank].clone())\n": ""},
             "an all-gather of the weights is missing",

@@ -3,6 +3,7 @@
 FITS = "int(budget / at_most)"
 ALWAYS = {"not noise.min() <= ratio.median() <= noise.max()": "True"}
 MEDIANS = {"(ratio < 1).all()": "ratio.median() < 1", "(ratio > 1).all()": "ratio.median() > 1"}
+OF_MEDIANS = 'seconds[name].median() / seconds["A"].median()'
 RANGES = """low, high = seconds.min(), seconds.max()
 faster = (high < low["A"]).drop(["A", "A again"])
 return {name: "faster" if shown else "no difference shown" for name, shown in faster.items()}"""
@@ -42,6 +43,7 @@ WRONG = {
         (ALWAYS | MEDIANS, "C is 'no difference shown'"),
         (ALWAYS, "two runs of A differ by 4 %"),
         (MEDIANS, "In one round it was slower"),
+        ({"ratio.median()": OF_MEDIANS}, "C is .no difference shown"),
         (RANGES, "take ratios within a round"),
         ({'.drop(["A", "A again"])': '.drop("A")'}, "a dictionary with the keys B, C, D, E"),
     ],

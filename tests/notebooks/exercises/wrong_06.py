@@ -17,7 +17,13 @@ def said_of(job, cause, line=2):
     return f"return {ANSWER | {job: (cause, line)}}"
 
 
-RIGHT = {"06.2": [said_of("A", "security group", 4), said_of("C", "late rank", 5)]}
+RIGHT = {
+    "06.2": [
+        said_of("A", "security group", 4),
+        said_of("C", "late rank", 5),
+        f"return {dict(zip(ANSWER, map(list, ANSWER.values()), strict=True))}",
+    ]
+}
 WRONG = {
     "06.1": [
         ({' and to_itself(group["IpPermissionsEgress"])': ""}, "out only to port 443"),

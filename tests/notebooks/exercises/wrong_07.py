@@ -20,6 +20,7 @@ WRONG = {
     ],
     "07.2": [
         ({"bool(others) and 2 * thin < rows * columns": "True"}, "travel as they are"),
+        ({"2 * thin <": "thin <"}, "twice the numbers"),
         ({"return 4 * numbers": "return numbers"}, "4 bytes"),
         ({"bool(others)": "len(others) == 1"}, "but the first are the columns"),
     ],
@@ -32,6 +33,10 @@ WRONG = {
             f"return max(0, {ENDS.format('all-reduce')} - {ENDS.format('compute')})",
             "nothing is computed",
         ),
+        (
+            {'if active == {"all-reduce"}': 'if "compute" not in active'},
+            "is sent and nothing",
+        ),
         ({"+= right - left": f"+= (right - left) * {EACH_BUCKET}"}, "expose that time once"),
     ],
     "07.4": [
@@ -39,7 +44,8 @@ WRONG = {
             "return sum(ms for ms, _ in layers) + alpha + beta * sum(size for _, size in layers)",
             "while later layers compute",
         ),
-        ({" or number == len(layers) - 1": ""}, "With one bucket"),
+        ({"alpha + beta": "beta"}, "With one bucket"),
+        ({" or number == len(layers) - 1": ""}, "at the end of backward"),
         ({"max(sent, computed)": "computed"}, "the one before it is sent"),
     ],
     "07.5": [

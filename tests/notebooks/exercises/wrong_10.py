@@ -29,6 +29,7 @@ WRONG = {
         ({'["images"] == 1': '["images"] > 1'}, "Only the hash of the images differs"),
         ({'"after_first"': '"at_end"'}, "so the gradients were averaged"),
         ({STEPS: "", IMAGES: IMAGES + STEPS}, "The first of the list counts"),
+        ({'["images"] == 1': '["images"] == different["at_start"] == 1'}, "The first of the list"),
         ({"in records}": "in records[:2]}"}, "not only two"),
         ({"else None": 'else "gradients"'}, "good training"),
     ],

@@ -22,6 +22,7 @@ WRONG = {
     ],
     "11.2": [
         ({"part / n": "part"}, "times too large. A reduce-scatter adds"),
+        ({"return grad @ gathered(shard)": "return grad @ gathered(shard) / n"}, "not divided"),
         (
             {"dist.reduce_scatter_tensor(part, grad.T @ x)": OF_ITS_OWN_BATCH},
             "of this rank's batch only",
