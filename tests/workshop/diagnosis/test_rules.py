@@ -652,6 +652,32 @@ def test_a_call_around_ddps_wrapper_is_shown(tmp_path):
     assert "(train.py:2)" in find(evidence)[0].reason
 
 
+@pytest.mark.parametrize(
+    ("source", "reason", "remedy"),
+    [
+        (
+            "act(m.module.act(x))",
+            "does forward go around the wrapper (train.py:1), does",
+            "`.module`",
+        ),
+        ("with m.no_sync():", "under no_sync (train.py:1), or", "outside of no_sync"),
+        ("m(x)  # without no_sync", "did weights begin to need gradients", "requires_grad"),
+    ],
+)
+def test_weights_that_ddp_lets_differ_by_what_the_script_says(tmp_path, source, reason, remedy):
+    """Also if the optimizer is still there at the end, and gradients were exchanged."""
+    (script := tmp_path / "train.py").write_text(f"{source}\n")
+    calls = [call(1, sizes="110", **at(1, script))]
+    for optimizers in ([], [{"shapes": [[10, 10], [10]], "plain": True}]):
+        evidence = ranks_with(calls, calls, ddp=True)
+        for rank in evidence.ranks:
+            rank.note["hashes"] = [{"1": rank.number, "2": rank.number}]
+            rank.note["objects"] = {"optimizers": [o | {"hash": rank.number} for o in optimizers]}
+        finding = find(evidence)[0]
+        assert reason in finding.reason and remedy in finding.remedy
+        assert ("module" in finding.remedy) == ("module" in source)
+
+
 def test_an_optimizer_of_weights_that_the_model_has_no_more():
     for hashes, cause in (
         ({str(2**n): 7 for n in range(6)}, "weights do not change"),
