@@ -132,9 +132,9 @@ def _state(rank: Rank) -> str:
     state = "runs" if rank.alive else "ended" if rank.end else "was killed"
     state += ", in a call that lets Python do nothing else" if rank.silent else ""
     how = (rank.end.get("message") or rank.end.get("how", "")).splitlines()[:1]
-    last = rank.collectives[-1] if rank.collectives else None
-    waits = f"waits in {call}" if (call := waited_in(rank)) else "no call is recorded"
-    called = f"last call {last}{', in which it waits' if rank.pending else ''}" if last else waits
+    waits = rank.pending[0] if rank.pending else waited_in(rank)  # it may have called more since
+    last = f"last call {rank.collectives[-1]}" if rank.collectives else "no call is recorded"
+    called = f"waits in {waits}" if waits else last
     words = [", ".join([state, *(text[:120] for text in how)]), called]
     return f"{rank.name}: {'; '.join(words)}; now at {show_place(rank.place)}"
 

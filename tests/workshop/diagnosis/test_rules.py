@@ -462,6 +462,20 @@ def test_an_if_that_one_rank_took_for_a_value_of_its_own(tmp_path):
     assert finding.reason.startswith("rank 1 took")
 
 
+def test_without_an_if_about_the_rank_none_is_blamed(tmp_path):
+    """As where a rank skips backward for a loss of its own: the next forward's broadcast."""
+    (script := tmp_path / "train.py").write_text("for x in data:\n    forward()\n    backward()\n")
+    calls = [call(n, **at(3, script)) for n in range(1, 6)]
+    buffers = [call(n, "broadcast", done=False, **at(2, script)) for n in (6, 7)]
+    evidence = ranks_with([*calls, call(6, done=False, **at(3, script))], [*calls, *buffers])
+    finding = find(evidence)[0]
+    assert finding.cause == "one rank makes another call" and "rank == 0" not in finding.remedy
+    assert "rank 1 made the call at train.py:3 in <module> 5 times" in finding.reason
+    assert "a loss that is not finite" in finding.remedy
+    answer = str(Answer(evidence, find(evidence)))
+    assert "rank 1 broadcast no. 6" in answer and "no. 7" not in answer
+
+
 def late(stack: list, since: float) -> Evidence:
     """Rank 0 waits for 20 s in a collective; rank 1 runs, and has been at this line since then."""
     evidence = ranks_with([call(1), call(80, done=False)], [call(1)], time=200.0, since=since)
@@ -615,6 +629,27 @@ def test_a_rank_that_calls_something_inside_the_loop_has_not_left_it(tmp_path):
         other = call(6, "broadcast", place=places[1], stack=(places[1],), done=False)
         finding = find(ranks_with([*steps[:5], other], steps))[0]
         assert finding.cause == "one rank makes another call" and reason in finding.reason
+
+
+def test_a_loop_inside_the_step_that_runs_less_often_on_a_rank(tmp_path):
+    """One reduce for each class that a rank has seen; the other is in the next step's backward."""
+    (path := tmp_path / "train.py").write_text(
+        "for step in steps:\n    backward()\n    for c in seen:\n        reduce(c)\n"
+    )
+    step, each = ({"place": (p := (str(path), n, "f")), "stack": (p,)} for n in (2, 4))
+    step["stack"] = (BACKWARD, *step["stack"])
+    ops = ["all_reduce", "reduce", "reduce", "all_reduce", "reduce"]
+    both = [call(n, o, **(each if o == "reduce" else step)) for n, o in enumerate(ops, start=1)]
+    for op in ("reduce", "all_reduce"):  # of one operation, and of another size
+        pair = call(6, op, sizes="2", done=False, **each), call(6, done=False, **step)
+        finding = find(ranks_with(*([*both, last] for last in pair)))[0]
+        assert finding.cause == "one rank makes another call"
+        assert "train.py:4 in f, rank 1 all_reduce no. 6 (64 Float) at train.py:2" in finding.where
+        assert finding.reason == (
+            "rank 1 made the call at train.py:4 in f 3 times and rank 0 4 times: what leads there, "
+            "a loop or an `if`, differs among the ranks"
+        )
+        assert "all_reduce of the condition" in finding.remedy
 
 
 def test_a_rank_whose_queue_nobody_fills():

@@ -6,7 +6,7 @@ import itertools
 import linecache
 from collections.abc import Sequence
 
-from workshop.diagnosis.collectives import Mismatch, Waiting, first_mismatch, steps_by_rank, waiting
+from workshop.diagnosis.collectives import Mismatch, Waiting, calls_of_line, first_mismatch, waiting
 from workshop.diagnosis.evidence import (
     Evidence,
     Place,
@@ -41,6 +41,10 @@ UNEVEN = (
     "batch or none; if DDP alone exchanges, `with model.join():` helps, too."
 )
 BRANCH = "Call the same collectives on all ranks, outside of `if rank == 0`."
+BY_DATA = (
+    "Let all ranks decide together, by an all_reduce of the condition: the branch that leads there "
+    "depends on this rank's data (a loss that is not finite, an empty batch)."
+)
 LEAVE_TOGETHER = (
     "Let all ranks leave together: the same number of steps, one decision to stop (broadcast it), "
     "and a barrier before the end."
@@ -80,27 +84,37 @@ SIZES = (
 def uneven(evidence: Evidence) -> Cases:
     """A rank has left the loop, and its next call meets the others' gradients."""
     mismatch = first_mismatch(evidence)
-    counts = steps_by_rank(evidence, mismatch) if mismatch else None
-    if not mismatch or _branch(mismatch) or _apart(mismatch):
+    of_line = calls_of_line(evidence, mismatch) if mismatch else None
+    if not mismatch or not of_line or _branch(mismatch) or _apart(mismatch):
         return
-    if counts and (place := _break(mismatch)):
-        rank = min(counts, key=counts.__getitem__)
+    if place := _break(mismatch):
+        rank = min(of_line[0], key=of_line[0].__getitem__)
         reason = f"rank {rank} has left the loop, which it may by the `if` at {show_place(place)}"
         yield Finding(LEFT_EARLY, _pair(mismatch), reason, LEAVE_TOGETHER)
-    elif counts and not _in_one_loop(mismatch, counts):
-        fewest, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
-        yield (
-            _pair(mismatch),
-            f"rank {fewest} called it {counts[fewest]} times and rank {most} {counts[most]} times: "
-            "one rank has fewer batches, skipped some, or left the loop early",
-        )
+    elif not _in_one_loop(mismatch, of_line[0]):
+        times = _times(*of_line)
+        reason = f"{times}: one rank has fewer batches, skipped some, or left the loop early"
+        yield _pair(mismatch), reason
+
+
+def _times(counts: dict[int, int], place: Place) -> str:
+    """How often two ranks called what is at a line."""
+    fewest, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
+    return (
+        f"rank {fewest} made the call at {show_place(place)} {counts[fewest]} times and rank "
+        f"{most} {counts[most]} times"
+    )
 
 
 def _in_one_loop(mismatch: Mismatch, counts: dict[int, int]) -> bool:
-    """Whether the rank that is behind is still in the other's loops: a branch in them differs."""
+    """Whether the rank that is behind is still in the other's loops: a branch in them differs; or
+    it trains on, and the other is in an inner loop of that step."""
     sides = sorted((mismatch.first, mismatch.second), key=lambda side: counts[side[0].number])
     behind, ahead = (loops_around(call.stack) or set() for _, call in sides)
-    return bool(ahead) and ahead <= behind and mismatch.kind == "operation"
+    trains_on = sides[0][1].in_backward and bool(behind) and behind <= ahead
+    elsewhere = sides[0][1].place != sides[1][1].place
+    within = bool(ahead) and ahead <= behind and mismatch.kind == "operation"
+    return within or (trains_on and elsewhere)
 
 
 @rule()
@@ -109,13 +123,15 @@ def mismatched(evidence: Evidence) -> Cases:
     mismatch = first_mismatch(evidence)
     if mismatch is None:
         return
-    pair = _pair(mismatch)
+    pair, of_line = _pair(mismatch), calls_of_line(evidence, mismatch)
     if branch := _branch(mismatch):
         yield Finding(OTHER_CALL, pair, branch, BRANCH)
     elif apart := _apart(mismatch):
         yield Finding(OTHER_CALL, pair, apart, AGREE)
-    elif mismatch.kind == "operation":
-        yield Finding(OTHER_CALL, pair, "a branch depends on the rank", BRANCH)
+    elif mismatch.kind == "operation" or (of_line and _in_one_loop(mismatch, of_line[0])):
+        times = f"{_times(*of_line)}: " if of_line else ""
+        reason = f"{times}what leads there, a loop or an `if`, differs among the ranks"
+        yield Finding(OTHER_CALL, pair, reason, BY_DATA)
     elif mismatch.kind == "order":
         reason = "they call the same collectives in another order, as from a set or by arrival"
         yield Finding(OTHER_ORDER, pair, reason, ORDER)
@@ -186,7 +202,7 @@ def _missing_reason(rank: Rank, hang: Waiting, evidence: Evidence) -> tuple[str,
     if _is_making_a_group(rank):
         return NO_GROUP, f"{reason}, and makes a group or waits for one", NEW_GROUP
     if _never_calls(rank, hang):
-        return OTHER_CALL, f"{reason}, and never calls it", BRANCH
+        return OTHER_CALL, f"{reason}, and never calls it", BY_DATA
     if other and other.seq == 1 < call.seq:
         made = lines_with(rank.collectives, r"\bnew_(sub)?group\w*\(")
         reason += f", in {other}, its first call of group {other.group}: not all ranks called "
