@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from workshop.diagnosis import jobs
-from workshop.diagnosis.evidence import Evidence, Rank, show_place
+from workshop.diagnosis.evidence import Evidence, Rank, name_ranks, show_place
 from workshop.diagnosis.reading import newest_record, read_record, record_of_process
 from workshop.diagnosis.rules import Finding, find
 from workshop.diagnosis.rules.collectives import hang_of
@@ -38,7 +38,7 @@ class Answer:
     def known(self) -> bool:
         """Whether enough is recorded: of ranks that run, what they call; of others, their end."""
         recorded = self._calls_recorded or not self.evidence.running
-        return bool(self.findings or (recorded and not self._killed))
+        return bool(self.findings or (recorded and not (self._killed or self.evidence.gone)))
 
     @property
     def _killed(self) -> list[Rank]:
@@ -83,10 +83,17 @@ class Answer:
         if self._killed:
             places = (f"{rank.name} at {show_place(rank.place)}" for rank in self._killed)
             return [first, f"Killed: {', '.join(places)}. No error is known.", f"Do: {NEXT_TIME}"]
+        if gone := self.evidence.gone:
+            others = [rank for rank in everybody if rank.alive and not rank.end]
+            first = f"{self.evidence.name} runs; {name_ranks(gone)} left it, without an error."
+            second = f"{others[0].name} goes on at {show_place(others[0].place)}."
+            return [first, second, "Mind: it can work alone; in a collective it waits for ever."]
         if self._calls_recorded:
+            waits = any(rank.pending or waited_in(rank) for rank in everybody)
             second = (
-                f"Its {len(everybody)} ranks called the same collectives, no rank waits for "
-                "another, and no error is known."
+                f"Its {len(everybody)} ranks called the same collectives, "
+                f"{'none waits for long' if waits else 'no rank waits for another'}, and no error "
+                "is known."
             )
             return [first, second, "Nothing to do."]
         second = f"No collective of its {len(everybody)} ranks is recorded, and no error is known."

@@ -162,6 +162,12 @@ class Evidence:
         return [*self.ranks, *self.tasks]
 
     @property
+    def gone(self) -> list[Rank]:
+        """The ranks that have left while others go on, which may or may not need them."""
+        go_on = any(rank.alive and not rank.end for rank in self.ranks)
+        return [rank for rank in self.ranks if go_on and rank.end.get("how") == "exit"]
+
+    @property
     def world_size(self) -> int:
         """As the ranks say; how many there are, if none does."""
         return max([rank.note.get("world_size") or 0 for rank in self.ranks] + [len(self.ranks)])

@@ -64,7 +64,7 @@ def test_the_rank_that_is_missing_is_named(size):
     hangs = [*calls, dataclasses.replace(call(6), done=False)]
     evidence = ranks_with(*[calls if rank == 1 else hangs for rank in range(size)])
     text = str(Answer(evidence, find(evidence)))
-    assert "all_reduce no. 6" in text and "Rank 1 is not there" in text
+    assert "all_reduce no. 6" in text and "Rank 1 has not called it" in text
 
 
 def test_a_job_that_runs_is_no_hang_after_a_moment():
@@ -496,6 +496,38 @@ def test_a_rank_that_works_on_is_no_fault(tmp_path):
     assert cause_of(late([(str(script), 4, "f")], since=199.0)) == ""  # has moved
     answer = Answer(moving := late([(str(script), 2, "f")], since=180.0), find(moving))
     assert "rank 1 has not come yet: it is at train.py:2" in str(answer)
+
+
+def test_a_rank_that_left_while_others_train_is_never_healthy():
+    """A rank in gloo's call writes nothing; one that only trains on may do so alone."""
+    for silent, cause in ((True, "one rank ended early"), (False, "")):
+        evidence = stays([BACKWARD, ("/a/train.py", 7, "one")], [])
+        evidence.ranks[0].silent, evidence.ranks[1].note["end"] = silent, {"how": "exit"}
+        evidence.ranks[1].collectives = [call(1)]
+        text = str(answer := Answer(evidence, find(evidence)))
+        assert answer.cause == cause and "no fault" not in text and "Nothing to do" not in text
+        assert "rank 0" in text.splitlines()[0 if silent else 1] and "train.py:7 in one" in text
+        assert "ank 1 has not called it: it has ended" in text or not silent
+    assert not answer.known
+    del evidence.ranks[1].note["end"]
+    assert "no fault" in str(Answer(evidence, find(evidence)))
+
+
+def test_no_rank_is_said_to_wait_for_nobody_above_one_that_waits():
+    """All are in one barrier, which has not taken long."""
+    evidence = ranks_with(*[[call(1), call(2, done=False)]] * 2, time=103.0)
+    evidence.running = True
+    text = str(Answer(evidence, find(evidence)))
+    assert "no fault" in text and "waits for another" not in text and "none waits for long" in text
+
+
+def test_a_rank_that_gave_up_is_not_the_one_that_did_not_come():
+    end = {"how": "exception", "message": "RuntimeError: gloo/pair.cc: Connection closed by peer"}
+    evidence = ranks_with([], [], end=end)
+    evidence.ranks[1].note["end"] = {"how": "exit"}
+    finding = find(evidence)[0]
+    assert finding.cause == "a rank did not come"
+    assert finding.where.startswith("rank 0 waited for rank 1 at an unknown line: RuntimeError")
 
 
 SKIPS = """

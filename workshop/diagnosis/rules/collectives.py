@@ -185,9 +185,22 @@ def somebody_missing(evidence: Evidence) -> Cases:
     hang = hang_of(evidence)
     why = _missing_reason(hang.missing[0], hang, evidence) if hang else None
     if hang and why:
-        waits = f"{name_ranks(hang.ranks)} {'waits' if len(hang.ranks) == 1 else 'wait'}"
-        where = f"{waits} in {hang.collective} at {show_place(hang.collective.place)}"
+        where = f"{_wait(hang.ranks)} in {hang.collective} at {show_place(hang.collective.place)}"
         yield Finding(why[0], where, *why[1:])
+
+
+@rule(LEFT_EARLY, LEAVE_TOGETHER)
+def left_alone(evidence: Evidence) -> Cases:
+    """A rank has ended, and one stays in backward, where it cannot even note what it calls."""
+    silent = (rank for rank in evidence.ranks if rank.silent)
+    stuck = [rank for rank in silent if any("/torch/autograd/" in file for file, *_ in rank.stack)]
+    if evidence.gone and stuck and not hang_of(evidence):
+        where = f"{_wait(stuck)} at {show_place(stuck[0].place)}"
+        yield where, f"rank {evidence.gone[0].number} has not called it: it has ended"
+
+
+def _wait(ranks: list[Rank]) -> str:
+    return f"{name_ranks(ranks)} {'waits' if len(ranks) == 1 else 'wait'}"
 
 
 def _missing_reason(rank: Rank, hang: Waiting, evidence: Evidence) -> tuple[str, str, str] | None:
@@ -195,14 +208,14 @@ def _missing_reason(rank: Rank, hang: Waiting, evidence: Evidence) -> tuple[str,
     call, left = hang.collective, rank.end.get("how") == "exit"
     known = rank.alive or rank.end or rank.pending
     place = f"it {'is' if known else 'was last seen'} at {show_place(rank.place)}"
-    reason = f"rank {rank.number} is not there: {'it has ended' if left else place}"
+    reason = f"rank {rank.number} has not called it: {'it has ended' if left else place}"
     other = next((c for c in rank.pending if c.group != call.group), None)
     if branch := branch_of(call.stack, others=rank.stack if rank.alive else ()):
         return OTHER_CALL, f"{reason}, and {branch}", BRANCH
     if _is_making_a_group(rank):
         return NO_GROUP, f"{reason}, and makes a group or waits for one", NEW_GROUP
     if _never_calls(rank, hang):
-        return OTHER_CALL, f"{reason}, and never calls it", BY_DATA
+        return OTHER_CALL, f"{reason}, and never called that line", BY_DATA
     if other and other.seq == 1 < call.seq:
         made = lines_with(rank.collectives, r"\bnew_(sub)?group\w*\(")
         reason += f", in {other}, its first call of group {other.group}: not all ranks called "

@@ -257,6 +257,8 @@ def gave_up(evidence: Evidence) -> Cases:
     for rank in [rank for rank in evidence.everybody if rank.gave_up][:1]:
         message = rank.end["message"].splitlines()[0][:160]
         reason = "it waited for another rank, which came too late or was gone"
-        if gone := [other.name for other in evidence.everybody if other.end.get("how") == "exit"]:
+        gone = [other.name for other in evidence.everybody if other.end.get("how") == "exit"]
+        if gone:
             reason = f"it waited for {', '.join(gone)}, which had ended without an error"
-        yield f"{rank.name}, {show_place(rank.place)}: {message}", reason
+        whom = ", ".join(gone) or "another rank"
+        yield f"{rank.name} waited for {whom} at {show_place(rank.place)}: {message}", reason
