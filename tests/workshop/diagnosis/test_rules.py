@@ -530,6 +530,40 @@ def test_a_rank_that_gave_up_is_not_the_one_that_did_not_come():
     assert finding.where.startswith("rank 0 waited for rank 1 at an unknown line: RuntimeError")
 
 
+HINT = "RuntimeError: Too many open files. Communication with the workers is no longer possible. "
+HINT += "Increase the limit by `ulimit -n` in the shell, or change the sharing strategy by calling "
+HINT += "`torch.multiprocessing.set_sharing_strategy('file_system')` in the script."
+
+
+def test_what_the_rows_say_of_ranks():
+    evidence = stays([BACKWARD], [], [], [])
+    evidence.ranks[0].silent = True
+    for rank, end in zip(evidence.ranks[1:], ["exit", "exit", "exception"], strict=True):
+        rank.note["end"] = {"how": end} | ({"message": HINT} if end == "exception" else {})
+        rank.alive = rank.number == 1
+    evidence.ranks[3].note["end"]["place"] = ("/a/train.py", 7, "load")
+    text = str(Answer(evidence, find(evidence)))
+    assert "rank 0: runs, but a call keeps it from answering; no call is recorded; now at " in text
+    assert "rank 1: is ending; no call is recorded\n" in text
+    assert "rank 2: ended without an exception; no call is recorded\n" in text
+    assert "rank 3: ended, RuntimeError: Too many" in text and "last at train.py:7 in load" in text
+    assert HINT.removeprefix("RuntimeError: ")[:-80] in text.splitlines()[1]
+    assert "sharing strategy ...; no call" in text
+
+
+def test_a_horovod_job_is_told_nothing_of_torchs_groups():
+    script = ("/a/train.py", 7, "train")
+    evidence = stays([HOROVOD, script], [script])
+    finding = find(evidence)[0]
+    assert finding.reason.startswith("rank 0 has waited for 20 s, and rank 1 is at train.py:7")
+    assert "HOROVOD_STALL" in finding.remedy and "init_process_group" not in finding.remedy
+    for stack, name in (([HOROVOD, script], "HOROVOD_STALL"), ([script], "init_process_group")):
+        killed = stays(stack, stack, since=199.0)
+        killed.running = killed.ranks[0].alive = killed.ranks[1].alive = False
+        text = str(Answer(killed, find(killed)))
+        assert {n for n in ("HOROVOD_STALL", "init_process_group") if n in text} == {name}
+
+
 SKIPS = """
 for batch in data:
     try:

@@ -52,8 +52,8 @@ LEAVE_TOGETHER = (
 AGREE = "Decide on one rank and broadcast, or all_reduce the value that the `if` looks at."
 ORDER = "Sort what you loop over, by name for example, so that all ranks call in one order."
 READ_BOTH = (
-    "Read the code at both lines: what does each rank wait for? With a timeout for "
-    "init_process_group the next hang ends with an error."
+    "Read the code at both lines: what does each rank wait for? The next hang ends with an error "
+    "by {}."
 )
 THREAD = (
     "See why the thread that should answer has ended, or waits, too: an error in it may have been "
@@ -245,7 +245,7 @@ def _missing_reason(rank: Rank, hang: Waiting, evidence: Evidence) -> tuple[str,
             f". It made that call {its_calls} times and the others {calls} times: an error in the "
         )
         reason += f"`try` at {show_place(guard)}, after which it goes on, may have left one out"
-    return ELSEWHERE, reason, SKIPPED if guard else READ_BOTH
+    return ELSEWHERE, reason, SKIPPED if guard else READ_BOTH.format(evidence.timeout)
 
 
 def hang_of(evidence: Evidence) -> Waiting | None:

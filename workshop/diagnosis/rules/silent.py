@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from workshop.diagnosis.evidence import Evidence, Rank
+from workshop.diagnosis.evidence import Evidence, Rank, shorten
 from workshop.diagnosis.rules.rule import Cases, Finding, rule
 from workshop.diagnosis.source import lines_with
 from workshop.diagnosis.steps import step_times
@@ -35,7 +35,10 @@ def not_a_number(evidence: Evidence) -> Cases:
     for line in evidence.lines:
         if re.search(r'(?i)loss"?\W{0,3}\s*(nan|inf)\b', line.text):
             who = f"rank {line.rank}" if line.rank is not None else "a rank"
-            yield f"{who}: {line.text.strip()[:160]}", "the first loss that is no number is there"
+            yield (
+                f"{who}: {shorten(line.text.strip())}",
+                "the first loss that is no number is there",
+            )
             return
     for rank, note in _optimizers(evidence):
         if note.get("finite") is False:
