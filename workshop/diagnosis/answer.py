@@ -15,7 +15,7 @@ from workshop.diagnosis.rules.messages import waited_in
 from workshop.diagnosis.steps import step_times
 
 LAST_LINES = 6
-NEXT_TIME = "Ask the next time while it runs, and let a hang end with an error: {}."
+NEXT_TIME = "Ask the next time while it runs, and let a hang end with an error: "
 
 
 @dataclass(frozen=True)
@@ -78,22 +78,16 @@ class Answer:
             return [first, second, "Nothing to do, unless that takes too long: then ask again."]
         if self._killed:
             places = (f"{rank.name} at {show_place(rank.place)}" for rank in self._killed)
-            return [
-                first,
-                f"Killed: {', '.join(places)}. No error is known.",
-                f"Do: {NEXT_TIME.format(self.evidence.timeout)}",
-            ]
+            second = f"Killed: {', '.join(places)}. No error is known."
+            return [first, second, f"Do: {NEXT_TIME}{self.evidence.timeout}."]
         if gone := self.evidence.gone:
-            others = [rank for rank in everybody if rank.alive and not rank.end]
             first = f"{self.evidence.name} runs; {name_ranks(gone)} left it, without an error."
-            second = f"{others[0].name} goes on at {show_place(others[0].place)}."
-            return [first, second, "Mind: it can work alone; in a collective it waits for ever."]
+            second = "Others may work on alone; in a collective they would wait for ever."
+            return [first, second, "Do: ask again if they stay at their lines (below)."]
         if self._calls_recorded:
-            waits = any(rank.pending or waited_in(rank) for rank in everybody)
             second = (
-                f"Its {len(everybody)} ranks called the same collectives, "
-                f"{'none waits for long' if waits else 'no rank waits for another'}, and no error "
-                "is known."
+                f"Its {len(everybody)} ranks called the same collectives, none waits long for "
+                "another, and no error is known."
             )
             return [first, second, "Nothing to do."]
         second = f"No collective of its {len(everybody)} ranks is recorded, and no error is known."

@@ -164,9 +164,7 @@ class Evidence:
     @property
     def timeout(self) -> str:
         """By what a hang ends with an error, in the library by which its ranks exchange."""
-        stacks = {file for rank in self.ranks for file, *_ in rank.stack}
-        used = {name for rank in self.ranks for name in rank.note.get("libraries", [])}
-        if "horovod" in used or any("/horovod/" in file for file in stacks):
+        if any("horovod" in rank.note.get("libraries", []) for rank in self.ranks):
             return "HOROVOD_STALL_CHECK_TIME_SECONDS=10, HOROVOD_STALL_SHUTDOWN_TIME_SECONDS=30"
         return "a timeout for init_process_group"
 
@@ -201,7 +199,7 @@ class LogLine:
 
 def shorten(text: str, length: int = 160) -> str:
     """So many characters of a line, and what is left of the last word."""
-    part = re.match(rf".{{{length}}}\S{{,80}}", text)
+    part = re.match(rf".{{{length}}}\S{{,80}}", text := text.strip())
     return f"{part[0]} ..." if part and part[0] != text else text
 
 

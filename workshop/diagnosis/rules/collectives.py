@@ -7,14 +7,7 @@ import linecache
 from collections.abc import Sequence
 
 from workshop.diagnosis.collectives import Mismatch, Waiting, calls_of_line, first_mismatch, waiting
-from workshop.diagnosis.evidence import (
-    Evidence,
-    Place,
-    Rank,
-    is_script,
-    name_ranks,
-    show_place,
-)
+from workshop.diagnosis.evidence import Evidence, Place, Rank, is_script, name_ranks, show_place
 from workshop.diagnosis.rules.rule import Cases, Finding, rule
 from workshop.diagnosis.source import (
     branch_apart,
@@ -51,10 +44,7 @@ LEAVE_TOGETHER = (
 )
 AGREE = "Decide on one rank and broadcast, or all_reduce the value that the `if` looks at."
 ORDER = "Sort what you loop over, by name for example, so that all ranks call in one order."
-READ_BOTH = (
-    "Read the code at both lines: what does each rank wait for? The next hang ends with an error "
-    "by {}."
-)
+READ_BOTH = "Read both lines: what does each rank wait for? Let a hang end with an error: {}."
 THREAD = (
     "See why the thread that should answer has ended, or waits, too: an error in it may have been "
     "swallowed. Let it hand its errors over, and wait with a timeout."
@@ -92,18 +82,14 @@ def uneven(evidence: Evidence) -> Cases:
         reason = f"rank {rank} has left the loop, which it may by the `if` at {show_place(place)}"
         yield Finding(LEFT_EARLY, _pair(mismatch), reason, LEAVE_TOGETHER)
     elif not _in_one_loop(mismatch, of_line[0]):
-        times = _times(*of_line)
-        reason = f"{times}: one rank has fewer batches, skipped some, or left the loop early"
-        yield _pair(mismatch), reason
+        reason = "one rank has fewer batches, skipped some, or left the loop early"
+        yield _pair(mismatch), f"{_times(*of_line)}: {reason}"
 
 
 def _times(counts: dict[int, int], place: Place) -> str:
-    """How often two ranks called what is at a line."""
-    fewest, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
-    return (
-        f"rank {fewest} made the call at {show_place(place)} {counts[fewest]} times and rank "
-        f"{most} {counts[most]} times"
-    )
+    few, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
+    times = f"{counts[few]} times and rank {most} {counts[most]} times"
+    return f"rank {few} made the call at {show_place(place)} {times}"
 
 
 def _in_one_loop(mismatch: Mismatch, counts: dict[int, int]) -> bool:
@@ -111,10 +97,9 @@ def _in_one_loop(mismatch: Mismatch, counts: dict[int, int]) -> bool:
     it trains on, and the other is in an inner loop of that step."""
     sides = sorted((mismatch.first, mismatch.second), key=lambda side: counts[side[0].number])
     behind, ahead = (loops_around(call.stack) or set() for _, call in sides)
-    trains_on = sides[0][1].in_backward and bool(behind) and behind <= ahead
-    elsewhere = sides[0][1].place != sides[1][1].place
-    within = bool(ahead) and ahead <= behind and mismatch.kind == "operation"
-    return within or (trains_on and elsewhere)
+    if sides[0][1].in_backward and behind and sides[0][1].place != sides[1][1].place:
+        return behind <= ahead or (ahead <= behind and mismatch.kind == "operation")
+    return bool(ahead) and ahead <= behind and mismatch.kind == "operation"
 
 
 @rule()
@@ -185,22 +170,18 @@ def somebody_missing(evidence: Evidence) -> Cases:
     hang = hang_of(evidence)
     why = _missing_reason(hang.missing[0], hang, evidence) if hang else None
     if hang and why:
-        where = f"{_wait(hang.ranks)} in {hang.collective} at {show_place(hang.collective.place)}"
+        waits = f"{name_ranks(hang.ranks)} {'waits' if len(hang.ranks) == 1 else 'wait'}"
+        where = f"{waits} in {hang.collective} at {show_place(hang.collective.place)}"
         yield Finding(why[0], where, *why[1:])
 
 
 @rule(LEFT_EARLY, LEAVE_TOGETHER)
 def left_alone(evidence: Evidence) -> Cases:
     """A rank has ended, and one stays in backward, where it cannot even note what it calls."""
-    silent = (rank for rank in evidence.ranks if rank.silent)
-    stuck = [rank for rank in silent if any("/torch/autograd/" in file for file, *_ in rank.stack)]
+    stuck = [r for r in evidence.ranks if r.silent and "/torch/autograd/" in str(r.stack)]
     if evidence.gone and stuck and not hang_of(evidence):
-        where = f"{_wait(stuck)} at {show_place(stuck[0].place)}"
-        yield where, f"rank {evidence.gone[0].number} has not called it: it has ended"
-
-
-def _wait(ranks: list[Rank]) -> str:
-    return f"{name_ranks(ranks)} {'waits' if len(ranks) == 1 else 'wait'}"
+        where = f"{stuck[0].name} waits in backward at {show_place(stuck[0].place)}"
+        yield where, f"{evidence.gone[0].name} has not called it: it has ended"
 
 
 def _missing_reason(rank: Rank, hang: Waiting, evidence: Evidence) -> tuple[str, str, str] | None:

@@ -81,8 +81,7 @@ def known_error(evidence: Evidence) -> Cases:
         for rank, text in texts if failed or error.survivable else ():
             if match := error.search(text):
                 writing = error.cause == "the file is half written" and _writing(evidence)
-                where = text.strip()[max(match.start() - 60, 0) :].splitlines()[0]
-                where = shorten(where)
+                where = shorten(text.strip()[max(match.start() - 60, 0) :].splitlines()[0])
                 if rank is not None:
                     where = f"rank {rank.number}, {show_place(rank.place)}: {where}"
                 yield Finding(error.cause, where, writing or error.means, error.remedy)
@@ -258,8 +257,8 @@ def gave_up(evidence: Evidence) -> Cases:
     for rank in [rank for rank in evidence.everybody if rank.gave_up][:1]:
         message = shorten(rank.end["message"].splitlines()[0])
         reason = "it waited for another rank, which came too late or was gone"
-        gone = [other.name for other in evidence.everybody if other.end.get("how") == "exit"]
-        if gone:
-            reason = f"it waited for {', '.join(gone)}, which had ended without an error"
-        whom = ", ".join(gone) or "another rank"
+        whom = "another rank"
+        if gone := [other.name for other in evidence.everybody if other.end.get("how") == "exit"]:
+            whom = ", ".join(gone)
+            reason = f"it waited for {whom}, which had ended without an error"
         yield f"{rank.name} waited for {whom} at {show_place(rank.place)}: {message}", reason

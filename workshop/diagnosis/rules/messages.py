@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import linecache
 
-from workshop.diagnosis.evidence import Evidence, Place, Rank, is_script, name_ranks, show_place
+from workshop.diagnosis.evidence import Evidence, Place, Rank, is_script, show_place
 from workshop.diagnosis.rules.collectives import (
     BRANCH,
     ELSEWHERE,
@@ -49,19 +49,13 @@ def unrecorded_wait(evidence: Evidence) -> Cases:
         other = others[0]
         ended = other.end.get("how") == "exit"
         is_at = "has ended" if ended else f"is at {show_place(other.place)}"
-        has = "has" if len(there) == 1 else "have"
-        reason = (
-            f"{name_ranks(there)} {has} waited for {seconds:.0f} s, and rank {other.number} {is_at}"
-        )
+        reason = f"the wait has lasted {seconds:.0f} s, and rank {other.number} {is_at}"
         if branch := branch_of(*(rank.stack for rank in there), others=other.stack):
             yield Finding(OTHER_CALL, where, f"{reason}: {branch}", BRANCH)
         else:
             cause = LEFT_EARLY if ended else ELSEWHERE
-            remedy = (
-                PAIRS
-                if set(waits.values()) & (SENDS | RECEIVES)
-                else READ_BOTH.format(evidence.timeout)
-            )
+            sends = set(waits.values()) & (SENDS | RECEIVES)
+            remedy = PAIRS if sends else READ_BOTH.format(evidence.timeout)
             yield Finding(cause, where, reason, remedy)
         return
     calls, places = set(waits.values()), {rank.place for rank in there}

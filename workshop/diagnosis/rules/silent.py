@@ -17,12 +17,10 @@ from workshop.diagnosis.steps import step_times
 AROUND_DDP = r"\.module(\.(?!\w*state_dict|parameters|named_|eval|train|to\b)\w+)*\("
 NO_SYNC = r"^[^#]*\bno_sync\b"
 
-AROUND = "Call the model through DDP's wrapper, not by its `.module`."
-SYNC_LAST = (
-    "Let the last forward and backward before each optimizer step run outside of no_sync: compare "
-    "the batches that it leaves out with those after which the optimizer steps."
+DESPITE_DDP = (
+    "Let the last forward and backward before each optimizer step run outside of no_sync; wrap the "
+    "model when it is whole, with requires_grad as it will be."
 )
-WHOLE = "Wrap the model when it is whole: with all weights, and their requires_grad, as trained."
 
 
 @rule(
@@ -35,10 +33,7 @@ def not_a_number(evidence: Evidence) -> Cases:
     for line in evidence.lines:
         if re.search(r'(?i)loss"?\W{0,3}\s*(nan|inf)\b', line.text):
             who = f"rank {line.rank}" if line.rank is not None else "a rank"
-            yield (
-                f"{who}: {shorten(line.text.strip())}",
-                "the first loss that is no number is there",
-            )
+            yield f"{who}: {shorten(line.text)}", "the first loss that is no number is there"
             return
     for rank, note in _optimizers(evidence):
         if note.get("finite") is False:
@@ -65,43 +60,36 @@ def _weights_of_a_group(evidence: Evidence) -> Cases:
     hashes = {rank.number: note["hash"] for rank, note in notes if note["hash"] is not None}
     shapes = {str(note["shapes"]) for _, note in notes}
     complete = len(notes) == len(hashes) == len(evidence.ranks) and len(shapes) == 1
-    differs = complete and len(set(hashes.values())) > 1
-    where, since, steps = "the weights at the end", "", _steps_that_differ(evidence)
-    if not differs and steps:
-        where, hashes = f"the optimizer's first weights after step {steps[-1][0]}", steps[-1][1]
-        since = f"they differ since step {steps[0][0]} at the latest, "
-    elif not differs:
-        return
-    where = f"hash of {where}: {', '.join(f'rank {n} {value:08x}' for n, value in hashes.items())}"
-    calls = [c for c in evidence.ranks[0].collectives if c.op == "all_reduce"]
-    averaged = sum(call.elements for call in calls)
-    gradients = sum(math.prod(shape) for shape in notes[0][1]["shapes"]) if differs else 0
-    if differs and not calls:
-        yield where, "and no rank has called all_reduce: nobody averages the gradients"
-    elif averaged < gradients:
-        yield (
-            where,
-            f"all its all_reduce carry {averaged:,} numbers, and a step's gradients are "
-            f"{gradients:,}: they are not averaged (does forward go around DDP's wrapper?)",
+    if steps := _steps_that_differ(evidence):
+        by_rank = ", ".join(f"rank {n} {value:08x}" for n, value in steps[-1][1].items())
+        calls = evidence.ranks[0].collectives
+        around, unsynced = (lines_with(calls, words) for words in (AROUND_DDP, NO_SYNC))
+        yield Finding(
+            "weights differ",
+            f"hash of the optimizer's first weights after step {steps[-1][0]}: {by_rank}",
+            f"they differ since step {steps[0][0]} at the latest, although the model is wrapped in "
+            f"DDP: {f'does forward go around the wrapper ({around}), ' if around else ''}does the "
+            f"optimizer step after a backward under no_sync{unsynced and f' ({unsynced})'}, or did "
+            "weights begin to need gradients after it was made?",
+            "Call the model through DDP's wrapper, not by its `.module`."
+            if around
+            else DESPITE_DDP,
         )
-    elif not steps:
-        yield where, "they do exchange gradients, so they began with different weights"
-    else:
-        reason, remedy = _despite_ddp(evidence)
-        yield Finding("weights differ", where, since + reason, remedy)
-
-
-def _despite_ddp(evidence: Evidence) -> tuple[str, str]:
-    """Why weights differ that DDP averages, by what the script says; and what to do."""
-    calls = evidence.ranks[0].collectives
-    around, unsynced = (lines_with(calls, words) for words in (AROUND_DDP, NO_SYNC))
-    remedy = AROUND if around else SYNC_LAST if unsynced else WHOLE
-    return (
-        "although the model is wrapped in DDP: "
-        + (f"does forward go around the wrapper ({around}), " if around else "")
-        + f"does the optimizer step after a backward under no_sync{unsynced and f' ({unsynced})'}, "
-        "or did weights begin to need gradients after it was made?"
-    ), remedy
+    elif complete and len(set(hashes.values())) > 1:
+        calls = [c for c in notes[0][0].collectives if c.op == "all_reduce"]
+        averaged = sum(call.elements for call in calls)
+        gradients = sum(math.prod(shape) for shape in notes[0][1]["shapes"])
+        if not calls:
+            reason = "and no rank has called all_reduce: nobody averages the gradients"
+        elif averaged < gradients:
+            reason = (
+                f"all its all_reduce carry {averaged:,} numbers, and a step's gradients are "
+                f"{gradients:,}: they are not averaged (does forward go around DDP's wrapper?)"
+            )
+        else:
+            reason = "they do exchange gradients, so they began with different weights"
+        by_rank = ", ".join(f"rank {n} {value:08x}" for n, value in hashes.items())
+        yield f"hash of the weights at the end: {by_rank}", reason
 
 
 def _steps_that_differ(evidence: Evidence) -> list[tuple[int, dict[int, int]]]:
