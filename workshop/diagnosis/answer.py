@@ -131,7 +131,7 @@ def _sentence(text: str) -> str:
 def _state(rank: Rank) -> str:
     """Whether it lives, how it ended, what it called last, where it is."""
     left, how = rank.end.get("how") == "exit", rank.end.get("message", "").splitlines()[:1]
-    state = "is ending" if left else "runs"
+    state = "is ending" if rank.end else "runs"
     if not rank.alive:
         state = "ended without an exception" if left else "ended" if rank.end else "was killed"
     state += ", but a call keeps it from answering" if rank.silent else ""

@@ -535,6 +535,10 @@ def test_a_rank_that_gave_up_is_not_the_one_that_did_not_come():
     finding = find(evidence)[0]
     assert finding.cause == "a rank did not come"
     assert finding.where.startswith("rank 0 waited for rank 1 at an unknown line: RuntimeError")
+    evidence.running = evidence.ranks[0].alive = True  # it still prints its error
+    evidence.ranks[0].collectives, evidence.ranks[1].collectives = [call(99), call(100)], [call(99)]
+    assert cause_of(evidence) == "one rank ended early"
+    assert "rank 0: is ending, RuntimeError" in str(Answer(evidence, []))
 
 
 HINT = "RuntimeError: Too many open files. Communication with the workers is no longer possible. "

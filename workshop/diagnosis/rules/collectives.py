@@ -93,8 +93,7 @@ def _times(counts: dict[int, int], place: Place) -> str:
 
 
 def _in_one_loop(mismatch: Mismatch, counts: dict[int, int]) -> bool:
-    """Whether the rank that is behind is still in the other's loops: a branch in them differs; or
-    it trains on, and the other is in an inner loop of that step."""
+    """Whether the rank behind is in the other's loops, or trains on around an inner one of them."""
     sides = sorted((mismatch.first, mismatch.second), key=lambda side: counts[side[0].number])
     behind, ahead = (loops_around(call.stack) or set() for _, call in sides)
     if sides[0][1].in_backward and behind and sides[0][1].place != sides[1][1].place:
@@ -232,7 +231,8 @@ def _missing_reason(rank: Rank, hang: Waiting, evidence: Evidence) -> tuple[str,
 def hang_of(evidence: Evidence) -> Waiting | None:
     """Who waits for whom, unless they may only have begun to."""
     hang = waiting(evidence)
-    young = hang and evidence.running and seconds_since_a_call(evidence) < STUCK_SECONDS
+    runs = hang and evidence.running and not any(rank.gave_up for rank in hang.ranks)
+    young = runs and seconds_since_a_call(evidence) < STUCK_SECONDS
     return None if young else hang
 
 
