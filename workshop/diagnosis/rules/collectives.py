@@ -35,8 +35,8 @@ UNEVEN = (
 )
 BRANCH = "Call the same collectives on all ranks, outside of `if rank == 0`."
 BY_DATA = (
-    "Let all ranks decide together, by an all_reduce of the condition: the branch that leads there "
-    "depends on this rank's data (a loss that is not finite, an empty batch)."
+    "Let all ranks decide together, by an all_reduce of the condition: the branch or loop that "
+    "leads there depends on a rank's data (a loss that is not finite, an empty batch)."
 )
 LEAVE_TOGETHER = (
     "Let all ranks leave together: the same number of steps, one decision to stop (broadcast it), "
