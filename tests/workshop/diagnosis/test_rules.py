@@ -773,7 +773,7 @@ def test_a_call_around_ddps_wrapper_is_shown(tmp_path):
             "`.module`",
         ),
         ("with m.no_sync():", "under no_sync (train.py:1), or", "outside of no_sync"),
-        ("m(x)  # without no_sync", "did weights begin to need gradients", "requires_grad"),
+        ("m(x)  # no_sync", "under no_sync, or did weights begin to need", "requires_grad"),
     ],
 )
 def test_weights_that_ddp_lets_differ_by_what_the_script_says(tmp_path, source, reason, remedy):
