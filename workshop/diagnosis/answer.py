@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from workshop.diagnosis import jobs
-from workshop.diagnosis.evidence import Evidence, Rank, show_place
+from workshop.diagnosis.evidence import Evidence, Rank, name_ranks, shorten, show_place
 from workshop.diagnosis.reading import newest_record, read_record, record_of_process
 from workshop.diagnosis.rules import Finding, find
 from workshop.diagnosis.rules.collectives import hang_of
@@ -15,11 +15,7 @@ from workshop.diagnosis.rules.messages import waited_in
 from workshop.diagnosis.steps import step_times
 
 LAST_LINES = 6
-NEXT_TIME = (
-    "Ask the next time while it runs, and let a hang end with an error: a timeout for "
-    "init_process_group; with Horovod HOROVOD_STALL_CHECK_TIME_SECONDS=10 and "
-    "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS=30."
-)
+NEXT_TIME = "Ask the next time while it runs, and let a hang end with an error: "
 
 
 @dataclass(frozen=True)
@@ -38,7 +34,7 @@ class Answer:
     def known(self) -> bool:
         """Whether enough is recorded: of ranks that run, what they call; of others, their end."""
         recorded = self._calls_recorded or not self.evidence.running
-        return bool(self.findings or (recorded and not self._killed))
+        return bool(self.findings or (recorded and not (self._killed or self.evidence.gone)))
 
     @property
     def _killed(self) -> list[Rank]:
@@ -82,10 +78,15 @@ class Answer:
             return [first, second, "Nothing to do, unless that takes too long: then ask again."]
         if self._killed:
             places = (f"{rank.name} at {show_place(rank.place)}" for rank in self._killed)
-            return [first, f"Killed: {', '.join(places)}. No error is known.", f"Do: {NEXT_TIME}"]
+            second = f"Killed: {', '.join(places)}. No error is known."
+            return [first, second, f"Do: {NEXT_TIME}{self.evidence.timeout}."]
+        if gone := self.evidence.gone:
+            first = f"{self.evidence.name} runs; {name_ranks(gone)} left it, without an error."
+            second = "Others may work on alone; in a collective they would wait for ever."
+            return [first, second, "Do: ask again if they stay at their lines (below)."]
         if self._calls_recorded:
             second = (
-                f"Its {len(everybody)} ranks called the same collectives, no rank waits for "
+                f"Its {len(everybody)} ranks called the same collectives, none waits long for "
                 "another, and no error is known."
             )
             return [first, second, "Nothing to do."]
@@ -118,7 +119,7 @@ class Answer:
             r"(?m)^Traceback.*\n +File .*torchrun|^.*distributed/run.py", self.evidence.text
         )
         last_lines = [text for text in script_log.splitlines() if text.strip()][-LAST_LINES:]
-        return rows + [f"  log: {text[:150]}" for text in last_lines]
+        return rows + [f"  log: {shorten(text)}" for text in last_lines]
 
     __repr__ = __str__
 
@@ -129,14 +130,17 @@ def _sentence(text: str) -> str:
 
 def _state(rank: Rank) -> str:
     """Whether it lives, how it ended, what it called last, where it is."""
-    state = "runs" if rank.alive else "ended" if rank.end else "was killed"
-    state += ", in a call that lets Python do nothing else" if rank.silent else ""
-    how = (rank.end.get("message") or rank.end.get("how", "")).splitlines()[:1]
-    last = rank.collectives[-1] if rank.collectives else None
-    waits = f"waits in {call}" if (call := waited_in(rank)) else "no call is recorded"
-    called = f"last call {last}{', in which it waits' if rank.pending else ''}" if last else waits
-    words = [", ".join([state, *(text[:120] for text in how)]), called]
-    return f"{rank.name}: {'; '.join(words)}; now at {show_place(rank.place)}"
+    left, how = rank.end.get("how") == "exit", rank.end.get("message", "").splitlines()[:1]
+    state = "is ending" if rank.end else "runs"
+    if not rank.alive:
+        state = "ended without an exception" if left else "ended" if rank.end else "was killed"
+    state += ", but a call keeps it from answering" if rank.silent else ""
+    waits = rank.pending[0] if rank.pending else waited_in(rank)  # it may have called more since
+    last = f"last call {rank.collectives[-1]}" if rank.collectives else "no call is recorded"
+    called = f"waits in {waits}" if waits else last
+    place = f"; {'now' if rank.alive else 'last'} at {show_place(rank.place)}"
+    words = ", ".join([state, *map(shorten, how)])
+    return f"{rank.name}: {words}; {called}{'' if rank.end and not rank.place[0] else place}"
 
 
 def diagnose(job=None, session=None) -> Answer:

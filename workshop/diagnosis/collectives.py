@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from workshop.diagnosis.evidence import Collective, Evidence, Rank
+from workshop.diagnosis.evidence import Collective, Evidence, Place, Rank
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ def _is_swapped(calls: dict, first: int, second: int, seq: int) -> bool:
     return sizes_only and now[0].place != now[1].place and (all(ahead) or any(ahead))
 
 
-def steps_by_rank(evidence: Evidence, mismatch: Mismatch) -> dict[int, int] | None:
-    """rank -> how often it called what the rank with more calls still calls; None if not in a loop.
+def calls_of_line(evidence: Evidence, mismatch: Mismatch) -> tuple[dict[int, int], Place] | None:
+    """rank -> how often it called what the rank with more calls still calls, and where; or None.
 
     A rank with fewer batches leaves the loop earlier: its next call is one from behind the loop.
     """
@@ -103,7 +103,7 @@ def steps_by_rank(evidence: Evidence, mismatch: Mismatch) -> dict[int, int] | No
             for rank in evidence.ranks
         }
         if min(counts.values()) > 1 and len(set(counts.values())) > 1:
-            return counts
+            return counts, call.place
     return None
 
 

@@ -162,6 +162,19 @@ class Evidence:
         return [*self.ranks, *self.tasks]
 
     @property
+    def timeout(self) -> str:
+        """By what a hang ends with an error, in the library by which its ranks exchange."""
+        if any("horovod" in rank.note.get("libraries", []) for rank in self.ranks):
+            return "HOROVOD_STALL_CHECK_TIME_SECONDS=10, HOROVOD_STALL_SHUTDOWN_TIME_SECONDS=30"
+        return "a timeout for init_process_group"
+
+    @property
+    def gone(self) -> list[Rank]:
+        """The ranks that have left while others go on, which may or may not need them."""
+        go_on = any(rank.alive and not rank.end for rank in self.ranks)
+        return [rank for rank in self.ranks if go_on and rank.end.get("how") == "exit"]
+
+    @property
     def world_size(self) -> int:
         """As the ranks say; how many there are, if none does."""
         return max([rank.note.get("world_size") or 0 for rank in self.ranks] + [len(self.ranks)])
@@ -182,6 +195,12 @@ class LogLine:
 
     rank: int | None
     text: str
+
+
+def shorten(text: str, length: int = 160) -> str:
+    """So many characters of a line, and what is left of the last word."""
+    part = re.match(rf".{{{length}}}\S{{,80}}", text := text.strip())
+    return f"{part[0]} ..." if part and part[0] != text else text
 
 
 def is_script(place: Place) -> bool:

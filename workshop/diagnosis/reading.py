@@ -21,14 +21,7 @@ from pathlib import Path
 
 import psutil
 
-from workshop.diagnosis.evidence import (
-    Collective,
-    Evidence,
-    LogLine,
-    NoEvidence,
-    Rank,
-    is_script,
-)
+from workshop.diagnosis.evidence import Collective, Evidence, LogLine, NoEvidence, Rank, is_script
 from workshop.launch.recording import RECORDS
 
 ANSWER_SECONDS = 2.5

@@ -47,7 +47,7 @@ def test_a_job_that_hangs_and_was_stopped(session, tmp_path):
     text = str(answer)
     assert answer.cause == "one rank does something else" and answer.evidence.running
     assert "rank 0 waits in all_reduce no. 4 (8 Float) at train.py:" in text.splitlines()[0]
-    assert "Rank 1 is not there: it is at train.py:" in text and "in elsewhere" in text
+    assert "Rank 1 has not called it: it is at train.py:" in text and "in elsewhere" in text
     assert [rank.note["host"] for rank in answer.evidence.ranks] == ["algo-1", "algo-2"]
     assert all(rank.alive for rank in answer.evidence.ranks)
     session.client("sagemaker").stop_training_job(TrainingJobName=name)

@@ -64,7 +64,7 @@ def test_the_rank_that_is_missing_is_named(size):
     hangs = [*calls, dataclasses.replace(call(6), done=False)]
     evidence = ranks_with(*[calls if rank == 1 else hangs for rank in range(size)])
     text = str(Answer(evidence, find(evidence)))
-    assert "all_reduce no. 6" in text and "Rank 1 is not there" in text
+    assert "all_reduce no. 6" in text and "Rank 1 has not called it" in text
 
 
 def test_a_job_that_runs_is_no_hang_after_a_moment():
@@ -462,6 +462,20 @@ def test_an_if_that_one_rank_took_for_a_value_of_its_own(tmp_path):
     assert finding.reason.startswith("rank 1 took")
 
 
+def test_without_an_if_about_the_rank_none_is_blamed(tmp_path):
+    """As where a rank skips backward for a loss of its own: the next forward's broadcast."""
+    (script := tmp_path / "train.py").write_text("for x in data:\n    forward()\n    backward()\n")
+    calls = [call(n, **at(3, script)) for n in range(1, 6)]
+    buffers = [call(n, "broadcast", done=False, **at(2, script)) for n in (6, 7)]
+    evidence = ranks_with([*calls, call(6, done=False, **at(3, script))], [*calls, *buffers])
+    finding = find(evidence)[0]
+    assert finding.cause == "one rank makes another call" and "rank == 0" not in finding.remedy
+    assert "rank 1 made the call at train.py:3 in <module> 5 times" in finding.reason
+    assert "a loss that is not finite" in finding.remedy
+    answer = str(Answer(evidence, find(evidence)))
+    assert "rank 1 broadcast no. 6" in answer and "no. 7" not in answer
+
+
 def late(stack: list, since: float) -> Evidence:
     """Rank 0 waits for 20 s in a collective; rank 1 runs, and has been at this line since then."""
     evidence = ranks_with([call(1), call(80, done=False)], [call(1)], time=200.0, since=since)
@@ -482,6 +496,83 @@ def test_a_rank_that_works_on_is_no_fault(tmp_path):
     assert cause_of(late([(str(script), 4, "f")], since=199.0)) == ""  # has moved
     answer = Answer(moving := late([(str(script), 2, "f")], since=180.0), find(moving))
     assert "rank 1 has not come yet: it is at train.py:2" in str(answer)
+
+
+def test_a_rank_that_left_while_others_train_is_never_healthy():
+    """A rank in gloo's call writes nothing; one that only trains on may do so alone."""
+    for silent, cause in ((True, "one rank ended early"), (False, "")):
+        evidence = stays([BACKWARD, ("/a/train.py", 7, "one")], [])
+        evidence.ranks[0].silent, evidence.ranks[1].note["end"] = silent, {"how": "exit"}
+        evidence.ranks[1].collectives = [call(1)]
+        text = str(answer := Answer(evidence, find(evidence)))
+        assert answer.cause == cause and "no fault" not in text and "Nothing to do" not in text
+        assert (
+            "rank 0 waits in backward at train.py:7" in text
+            or "rank 1 left it" in text.splitlines()[0]
+        )
+        assert "ank 1 has not called it: it has ended" in text or not silent
+    assert not answer.known
+    del evidence.ranks[1].note["end"]
+    assert "no fault" in str(Answer(evidence, find(evidence)))
+
+
+def test_no_rank_is_said_to_wait_for_nobody_above_one_that_waits():
+    """All are in one barrier, which has not taken long."""
+    evidence = ranks_with(*[[call(1), call(2, done=False)]] * 2, time=103.0)
+    evidence.running = True
+    text = str(Answer(evidence, find(evidence)))
+    assert (
+        "no fault" in text
+        and "none waits long for another" in text
+        and "rank 1: was killed; waits" in text
+    )
+
+
+def test_a_rank_that_gave_up_is_not_the_one_that_did_not_come():
+    end = {"how": "exception", "message": "RuntimeError: gloo/pair.cc: Connection closed by peer"}
+    evidence = ranks_with([], [], end=end)
+    evidence.ranks[1].note["end"] = {"how": "exit"}
+    finding = find(evidence)[0]
+    assert finding.cause == "a rank did not come"
+    assert finding.where.startswith("rank 0 waited for rank 1 at an unknown line: RuntimeError")
+    evidence.running = evidence.ranks[0].alive = True  # it still prints its error
+    evidence.ranks[0].collectives, evidence.ranks[1].collectives = [call(99), call(100)], [call(99)]
+    assert cause_of(evidence) == "one rank ended early"
+    assert "rank 0: is ending, RuntimeError" in str(Answer(evidence, []))
+
+
+HINT = "RuntimeError: Too many open files. Communication with the workers is no longer possible. "
+HINT += "Increase the limit by `ulimit -n` in the shell, or change the sharing strategy by calling "
+HINT += "`torch.multiprocessing.set_sharing_strategy('file_system')` in the script."
+
+
+def test_what_the_rows_say_of_ranks():
+    evidence = stays([BACKWARD], [], [], [])
+    evidence.ranks[0].silent = True
+    for rank, end in zip(evidence.ranks[1:], ["exit", "exit", "exception"], strict=True):
+        rank.note["end"] = {"how": end} | ({"message": HINT} if end == "exception" else {})
+        rank.alive = rank.number == 1
+    evidence.ranks[3].note["end"]["place"] = ("/a/train.py", 7, "load")
+    text = str(Answer(evidence, find(evidence)))
+    assert "rank 0: runs, but a call keeps it from answering; no call is recorded; now at " in text
+    assert "rank 1: is ending; no call is recorded\n" in text
+    assert "rank 2: ended without an exception; no call is recorded\n" in text
+    assert "rank 3: ended, RuntimeError: Too many" in text and "last at train.py:7 in load" in text
+    assert HINT.removeprefix("RuntimeError: ")[:-80] in text.splitlines()[1]
+    assert "sharing strategy ...; no call" in text
+
+
+def test_a_horovod_job_is_told_nothing_of_torchs_groups():
+    script = ("/a/train.py", 7, "train")
+    evidence = stays([HOROVOD, script], [script], libraries=["horovod"])
+    finding = find(evidence)[0]
+    assert finding.reason.startswith("the wait has lasted 20 s, and rank 1 is at train.py:7")
+    assert "HOROVOD_STALL" in finding.remedy and "init_process_group" not in finding.remedy
+    for libraries, name in ((["horovod"], "HOROVOD_STALL"), ([], "init_process_group")):
+        killed = stays([script], [script], since=199.0, libraries=libraries)
+        killed.running = killed.ranks[0].alive = killed.ranks[1].alive = False
+        text = str(Answer(killed, find(killed)))
+        assert {n for n in ("HOROVOD_STALL", "init_process_group") if n in text} == {name}
 
 
 SKIPS = """
@@ -617,6 +708,27 @@ def test_a_rank_that_calls_something_inside_the_loop_has_not_left_it(tmp_path):
         assert finding.cause == "one rank makes another call" and reason in finding.reason
 
 
+def test_a_loop_inside_the_step_that_runs_less_often_on_a_rank(tmp_path):
+    """One reduce for each class that a rank has seen; the other is in the next step's backward."""
+    (path := tmp_path / "train.py").write_text(
+        "for step in steps:\n    backward()\n    for c in seen:\n        reduce(c)\n"
+    )
+    step, each = ({"place": (p := (str(path), n, "f")), "stack": (p,)} for n in (2, 4))
+    step["stack"] = (BACKWARD, *step["stack"])
+    ops = ["all_reduce", "reduce", "reduce", "all_reduce", "reduce"]
+    both = [call(n, o, **(each if o == "reduce" else step)) for n, o in enumerate(ops, start=1)]
+    for op in ("reduce", "all_reduce"):  # of one operation, and of another size
+        pair = call(6, op, sizes="2", done=False, **each), call(6, done=False, **step)
+        finding = find(ranks_with(*([*both, last] for last in pair)))[0]
+        assert finding.cause == "one rank makes another call"
+        assert "train.py:4 in f, rank 1 all_reduce no. 6 (64 Float) at train.py:2" in finding.where
+        assert finding.reason == (
+            "rank 1 made the call at train.py:4 in f 3 times and rank 0 4 times: what leads there, "
+            "a loop or an `if`, differs among the ranks"
+        )
+        assert "all_reduce of the condition" in finding.remedy
+
+
 def test_a_rank_whose_queue_nobody_fills():
     stack = [("/p/lib/python3.11/queue.py", 1, "get"), ("/a/train.py", 9, "batches")]
     evidence = late(stack, since=180.0)
@@ -650,6 +762,32 @@ def test_a_call_around_ddps_wrapper_is_shown(tmp_path):
     for rank in evidence.ranks:
         rank.note["hashes"] = [{"1": rank.number, "2": rank.number}]
     assert "(train.py:2)" in find(evidence)[0].reason
+
+
+@pytest.mark.parametrize(
+    ("source", "reason", "remedy"),
+    [
+        (
+            "act(m.module.act(x))",
+            "does forward go around the wrapper (train.py:1), does",
+            "`.module`",
+        ),
+        ("with m.no_sync():", "under no_sync (train.py:1), or", "outside of no_sync"),
+        ("m(x)  # no_sync", "under no_sync, or did weights begin to need", "requires_grad"),
+    ],
+)
+def test_weights_that_ddp_lets_differ_by_what_the_script_says(tmp_path, source, reason, remedy):
+    """Also if the optimizer is still there at the end, and gradients were exchanged."""
+    (script := tmp_path / "train.py").write_text(f"{source}\n")
+    calls = [call(1, sizes="110", **at(1, script))]
+    for optimizers in ([], [{"shapes": [[10, 10], [10]], "plain": True}]):
+        evidence = ranks_with(calls, calls, ddp=True)
+        for rank in evidence.ranks:
+            rank.note["hashes"] = [{"1": rank.number, "2": rank.number}]
+            rank.note["objects"] = {"optimizers": [o | {"hash": rank.number} for o in optimizers]}
+        finding = find(evidence)[0]
+        assert reason in finding.reason and remedy in finding.remedy
+        assert ("module" in finding.remedy) == ("module" in source)
 
 
 def test_an_optimizer_of_weights_that_the_model_has_no_more():

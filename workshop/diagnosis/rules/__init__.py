@@ -20,6 +20,7 @@ RULES: tuple[Rule, ...] = (
     collectives.uneven,
     collectives.mismatched,
     collectives.somebody_missing,
+    collectives.left_alone,
     collectives.never_met,
     collectives.group_not_made,
     collectives.all_in_one_call,

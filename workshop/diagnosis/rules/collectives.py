@@ -6,15 +6,8 @@ import itertools
 import linecache
 from collections.abc import Sequence
 
-from workshop.diagnosis.collectives import Mismatch, Waiting, first_mismatch, steps_by_rank, waiting
-from workshop.diagnosis.evidence import (
-    Evidence,
-    Place,
-    Rank,
-    is_script,
-    name_ranks,
-    show_place,
-)
+from workshop.diagnosis.collectives import Mismatch, Waiting, calls_of_line, first_mismatch, waiting
+from workshop.diagnosis.evidence import Evidence, Place, Rank, is_script, name_ranks, show_place
 from workshop.diagnosis.rules.rule import Cases, Finding, rule
 from workshop.diagnosis.source import (
     branch_apart,
@@ -41,16 +34,17 @@ UNEVEN = (
     "batch or none; if DDP alone exchanges, `with model.join():` helps, too."
 )
 BRANCH = "Call the same collectives on all ranks, outside of `if rank == 0`."
+BY_DATA = (
+    "Let all ranks decide together, by an all_reduce of the condition: the branch or loop that "
+    "leads there depends on a rank's data (a loss that is not finite, an empty batch)."
+)
 LEAVE_TOGETHER = (
     "Let all ranks leave together: the same number of steps, one decision to stop (broadcast it), "
     "and a barrier before the end."
 )
 AGREE = "Decide on one rank and broadcast, or all_reduce the value that the `if` looks at."
 ORDER = "Sort what you loop over, by name for example, so that all ranks call in one order."
-READ_BOTH = (
-    "Read the code at both lines: what does each rank wait for? With a timeout for "
-    "init_process_group the next hang ends with an error."
-)
+READ_BOTH = "Read both lines: what does each rank wait for? Let a hang end with an error: {}."
 THREAD = (
     "See why the thread that should answer has ended, or waits, too: an error in it may have been "
     "swallowed. Let it hand its errors over, and wait with a timeout."
@@ -80,26 +74,30 @@ SIZES = (
 def uneven(evidence: Evidence) -> Cases:
     """A rank has left the loop, and its next call meets the others' gradients."""
     mismatch = first_mismatch(evidence)
-    counts = steps_by_rank(evidence, mismatch) if mismatch else None
-    if not mismatch or _branch(mismatch) or _apart(mismatch):
+    of_line = calls_of_line(evidence, mismatch) if mismatch else None
+    if not mismatch or not of_line or _branch(mismatch) or _apart(mismatch):
         return
-    if counts and (place := _break(mismatch)):
-        rank = min(counts, key=counts.__getitem__)
+    if place := _break(mismatch):
+        rank = min(of_line[0], key=of_line[0].__getitem__)
         reason = f"rank {rank} has left the loop, which it may by the `if` at {show_place(place)}"
         yield Finding(LEFT_EARLY, _pair(mismatch), reason, LEAVE_TOGETHER)
-    elif counts and not _in_one_loop(mismatch, counts):
-        fewest, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
-        yield (
-            _pair(mismatch),
-            f"rank {fewest} called it {counts[fewest]} times and rank {most} {counts[most]} times: "
-            "one rank has fewer batches, skipped some, or left the loop early",
-        )
+    elif not _in_one_loop(mismatch, of_line[0]):
+        reason = "one rank has fewer batches, skipped some, or left the loop early"
+        yield _pair(mismatch), f"{_times(*of_line)}: {reason}"
+
+
+def _times(counts: dict[int, int], place: Place) -> str:
+    few, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
+    times = f"{counts[few]} times and rank {most} {counts[most]} times"
+    return f"rank {few} made the call at {show_place(place)} {times}"
 
 
 def _in_one_loop(mismatch: Mismatch, counts: dict[int, int]) -> bool:
-    """Whether the rank that is behind is still in the other's loops: a branch in them differs."""
+    """Whether the rank behind is in the other's loops, or trains on around an inner one of them."""
     sides = sorted((mismatch.first, mismatch.second), key=lambda side: counts[side[0].number])
     behind, ahead = (loops_around(call.stack) or set() for _, call in sides)
+    if sides[0][1].in_backward and behind and sides[0][1].place != sides[1][1].place:
+        return behind <= ahead or (ahead <= behind and mismatch.kind == "operation")
     return bool(ahead) and ahead <= behind and mismatch.kind == "operation"
 
 
@@ -109,13 +107,15 @@ def mismatched(evidence: Evidence) -> Cases:
     mismatch = first_mismatch(evidence)
     if mismatch is None:
         return
-    pair = _pair(mismatch)
+    pair, of_line = _pair(mismatch), calls_of_line(evidence, mismatch)
     if branch := _branch(mismatch):
         yield Finding(OTHER_CALL, pair, branch, BRANCH)
     elif apart := _apart(mismatch):
         yield Finding(OTHER_CALL, pair, apart, AGREE)
-    elif mismatch.kind == "operation":
-        yield Finding(OTHER_CALL, pair, "a branch depends on the rank", BRANCH)
+    elif mismatch.kind == "operation" or (of_line and _in_one_loop(mismatch, of_line[0])):
+        times = f"{_times(*of_line)}: " if of_line else ""
+        reason = f"{times}what leads there, a loop or an `if`, differs among the ranks"
+        yield Finding(OTHER_CALL, pair, reason, BY_DATA)
     elif mismatch.kind == "order":
         reason = "they call the same collectives in another order, as from a set or by arrival"
         yield Finding(OTHER_ORDER, pair, reason, ORDER)
@@ -174,19 +174,28 @@ def somebody_missing(evidence: Evidence) -> Cases:
         yield Finding(why[0], where, *why[1:])
 
 
+@rule(LEFT_EARLY, LEAVE_TOGETHER)
+def left_alone(evidence: Evidence) -> Cases:
+    """A rank has ended, and one stays in backward, where it cannot even note what it calls."""
+    stuck = [r for r in evidence.ranks if r.silent and "/torch/autograd/" in str(r.stack)]
+    if evidence.gone and stuck and not hang_of(evidence):
+        where = f"{stuck[0].name} waits in backward at {show_place(stuck[0].place)}"
+        yield where, f"{evidence.gone[0].name} has not called it: it has ended"
+
+
 def _missing_reason(rank: Rank, hang: Waiting, evidence: Evidence) -> tuple[str, str, str] | None:
     """Cause, reason and remedy, of a rank for which others wait; None if it just works on."""
     call, left = hang.collective, rank.end.get("how") == "exit"
     known = rank.alive or rank.end or rank.pending
     place = f"it {'is' if known else 'was last seen'} at {show_place(rank.place)}"
-    reason = f"rank {rank.number} is not there: {'it has ended' if left else place}"
+    reason = f"rank {rank.number} has not called it: {'it has ended' if left else place}"
     other = next((c for c in rank.pending if c.group != call.group), None)
     if branch := branch_of(call.stack, others=rank.stack if rank.alive else ()):
         return OTHER_CALL, f"{reason}, and {branch}", BRANCH
     if _is_making_a_group(rank):
         return NO_GROUP, f"{reason}, and makes a group or waits for one", NEW_GROUP
     if _never_calls(rank, hang):
-        return OTHER_CALL, f"{reason}, and never calls it", BRANCH
+        return OTHER_CALL, f"{reason}, and never called that line", BY_DATA
     if other and other.seq == 1 < call.seq:
         made = lines_with(rank.collectives, r"\bnew_(sub)?group\w*\(")
         reason += f", in {other}, its first call of group {other.group}: not all ranks called "
@@ -216,13 +225,14 @@ def _missing_reason(rank: Rank, hang: Waiting, evidence: Evidence) -> tuple[str,
             f". It made that call {its_calls} times and the others {calls} times: an error in the "
         )
         reason += f"`try` at {show_place(guard)}, after which it goes on, may have left one out"
-    return ELSEWHERE, reason, SKIPPED if guard else READ_BOTH
+    return ELSEWHERE, reason, SKIPPED if guard else READ_BOTH.format(evidence.timeout)
 
 
 def hang_of(evidence: Evidence) -> Waiting | None:
     """Who waits for whom, unless they may only have begun to."""
     hang = waiting(evidence)
-    young = hang and evidence.running and seconds_since_a_call(evidence) < STUCK_SECONDS
+    runs = hang and evidence.running and not any(rank.gave_up for rank in hang.ranks)
+    young = runs and seconds_since_a_call(evidence) < STUCK_SECONDS
     return None if young else hang
 
 

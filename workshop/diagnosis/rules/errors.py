@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workshop.diagnosis import horovod
-from workshop.diagnosis.evidence import EFFECTS, Evidence, Rank, is_script, show_place
+from workshop.diagnosis.evidence import EFFECTS, Evidence, Rank, is_script, shorten, show_place
 from workshop.diagnosis.rules.collectives import (
     BRANCH,
     ORDER,
@@ -81,7 +81,7 @@ def known_error(evidence: Evidence) -> Cases:
         for rank, text in texts if failed or error.survivable else ():
             if match := error.search(text):
                 writing = error.cause == "the file is half written" and _writing(evidence)
-                where = text.strip()[max(match.start() - 60, 0) :][:160].splitlines()[0]
+                where = shorten(text.strip()[max(match.start() - 60, 0) :].splitlines()[0])
                 if rank is not None:
                     where = f"rank {rank.number}, {show_place(rank.place)}: {where}"
                 yield Finding(error.cause, where, writing or error.means, error.remedy)
@@ -230,14 +230,14 @@ def raised(evidence: Evidence) -> Cases:
     """A rank's own error, which is no effect of another's."""
     for rank in own_errors(evidence)[:1]:
         if not rank.end["message"].startswith("KeyboardInterrupt"):
-            first = rank.end["message"].splitlines()[0][:200]
+            first = shorten(rank.end["message"].splitlines()[0], 300)
             yield f"rank {rank.number}, {show_place(rank.place)}", f"it raised {first}"
     if not evidence.ranks and evidence.description.get("TrainingJobStatus") == "Failed":
         reason = " ".join(evidence.description.get("FailureReason", "no reason").split())
         if EFFECTS.search(reason):
             yield Finding(LOST, "the job's FailureReason", WAITED.format(reason), MISSING)
         else:
-            yield "the job's FailureReason", f"it says {reason[:300]}"
+            yield "the job's FailureReason", f"it says {shorten(reason, 300)}"
 
 
 @rule("error", "Read the log from its first error on.")
@@ -247,7 +247,7 @@ def failed(evidence: Evidence) -> Cases:
     if statuses:
         lines = [line.text.strip() for line in evidence.lines if line.text.strip()]
         errors = [text for text in lines if re.search(r"\w(Error|Exception)\b", text)]
-        where = (errors or lines or ["the log is empty"])[-1][:160]
+        where = shorten((errors or lines or ["the log is empty"])[-1])
         yield where, f"the command ended with status {statuses[0]}"
 
 
@@ -255,8 +255,10 @@ def failed(evidence: Evidence) -> Cases:
 def gave_up(evidence: Evidence) -> Cases:
     """A rank ended because another did not come, and nothing says why that did not."""
     for rank in [rank for rank in evidence.everybody if rank.gave_up][:1]:
-        message = rank.end["message"].splitlines()[0][:160]
+        message = shorten(rank.end["message"].splitlines()[0])
         reason = "it waited for another rank, which came too late or was gone"
+        whom = "another rank"
         if gone := [other.name for other in evidence.everybody if other.end.get("how") == "exit"]:
-            reason = f"it waited for {', '.join(gone)}, which had ended without an error"
-        yield f"{rank.name}, {show_place(rank.place)}: {message}", reason
+            whom = ", ".join(gone)
+            reason = f"it waited for {whom}, which had ended without an error"
+        yield f"{rank.name} waited for {whom} at {show_place(rank.place)}: {message}", reason

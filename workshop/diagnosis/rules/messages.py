@@ -49,12 +49,13 @@ def unrecorded_wait(evidence: Evidence) -> Cases:
         other = others[0]
         ended = other.end.get("how") == "exit"
         is_at = "has ended" if ended else f"is at {show_place(other.place)}"
-        reason = f"for {seconds:.0f} s, and rank {other.number} {is_at}"
+        reason = f"the wait has lasted {seconds:.0f} s, and rank {other.number} {is_at}"
         if branch := branch_of(*(rank.stack for rank in there), others=other.stack):
             yield Finding(OTHER_CALL, where, f"{reason}: {branch}", BRANCH)
         else:
             cause = LEFT_EARLY if ended else ELSEWHERE
-            remedy = PAIRS if set(waits.values()) & (SENDS | RECEIVES) else READ_BOTH
+            sends = set(waits.values()) & (SENDS | RECEIVES)
+            remedy = PAIRS if sends else READ_BOTH.format(evidence.timeout)
             yield Finding(cause, where, reason, remedy)
         return
     calls, places = set(waits.values()), {rank.place for rank in there}

@@ -8,13 +8,19 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from workshop.diagnosis.evidence import Evidence, Rank
+from workshop.diagnosis.evidence import Evidence, Rank, shorten
 from workshop.diagnosis.rules.rule import Cases, Finding, rule
 from workshop.diagnosis.source import lines_with
 from workshop.diagnosis.steps import step_times
 
 # A call of what is inside DDP's wrapper, but none that only looks
 AROUND_DDP = r"\.module(\.(?!\w*state_dict|parameters|named_|eval|train|to\b)\w+)*\("
+NO_SYNC = r"^[^#]*\bno_sync\b"
+
+DESPITE_DDP = (
+    "Let the last forward and backward before each optimizer step run outside of no_sync; wrap the "
+    "model when it is whole, with requires_grad as it will be."
+)
 
 
 @rule(
@@ -27,7 +33,7 @@ def not_a_number(evidence: Evidence) -> Cases:
     for line in evidence.lines:
         if re.search(r'(?i)loss"?\W{0,3}\s*(nan|inf)\b', line.text):
             who = f"rank {line.rank}" if line.rank is not None else "a rank"
-            yield f"{who}: {line.text.strip()[:160]}", "the first loss that is no number is there"
+            yield f"{who}: {shorten(line.text)}", "the first loss that is no number is there"
             return
     for rank, note in _optimizers(evidence):
         if note.get("finite") is False:
@@ -54,7 +60,22 @@ def _weights_of_a_group(evidence: Evidence) -> Cases:
     hashes = {rank.number: note["hash"] for rank, note in notes if note["hash"] is not None}
     shapes = {str(note["shapes"]) for _, note in notes}
     complete = len(notes) == len(hashes) == len(evidence.ranks) and len(shapes) == 1
-    if complete and len(set(hashes.values())) > 1:
+    if steps := _steps_that_differ(evidence):
+        by_rank = ", ".join(f"rank {n} {value:08x}" for n, value in steps[-1][1].items())
+        calls = evidence.ranks[0].collectives
+        around, unsynced = (lines_with(calls, words) for words in (AROUND_DDP, NO_SYNC))
+        yield Finding(
+            "weights differ",
+            f"hash of the optimizer's first weights after step {steps[-1][0]}: {by_rank}",
+            f"they differ since step {steps[0][0]} at the latest, although the model is wrapped in "
+            f"DDP: {f'does forward go around the wrapper ({around}), ' if around else ''}does the "
+            f"optimizer step after a backward under no_sync{unsynced and f' ({unsynced})'}, or did "
+            "weights begin to need gradients after it was made?",
+            "Call the model through DDP's wrapper, not by its `.module`."
+            if around
+            else DESPITE_DDP,
+        )
+    elif complete and len(set(hashes.values())) > 1:
         calls = [c for c in notes[0][0].collectives if c.op == "all_reduce"]
         averaged = sum(call.elements for call in calls)
         gradients = sum(math.prod(shape) for shape in notes[0][1]["shapes"])
@@ -69,17 +90,6 @@ def _weights_of_a_group(evidence: Evidence) -> Cases:
             reason = "they do exchange gradients, so they began with different weights"
         by_rank = ", ".join(f"rank {n} {value:08x}" for n, value in hashes.items())
         yield f"hash of the weights at the end: {by_rank}", reason
-    elif steps := _steps_that_differ(evidence):
-        by_rank = ", ".join(f"rank {n} {value:08x}" for n, value in steps[-1][1].items())
-        around = lines_with(evidence.ranks[0].collectives, AROUND_DDP)
-        yield Finding(
-            "weights differ",
-            f"hash of the optimizer's first weights after step {steps[-1][0]}: {by_rank}",
-            f"they differ since step {steps[0][0]} at the latest, although the model is wrapped in "
-            f"DDP: does forward go around the wrapper{f' ({around})' if around else ''}, or did "
-            "weights begin to need gradients after it was made?",
-            "Call the model through DDP's wrapper, not by its `.module`; wrap it when it is whole.",
-        )
 
 
 def _steps_that_differ(evidence: Evidence) -> list[tuple[int, dict[int, int]]]:
