@@ -37,7 +37,8 @@ def test_the_cards_count_what_the_formula_says(lesson):
     for way, models in formula.items():
         # Headers, and small messages beside a small model.
         assert 1 < cards[way] / models < 1.35, way
-    assert lesson.results["gain"] > 1 < lesson.results["cost"]
+    # Not which step is shorter: on a busy machine computing decides, too.
+    assert cards["hsdp"] < cards["ddp"] < cards["zero1"] < cards["zero3"]
 
 
 def test_two_ranks_load_what_four_have_saved(lesson):
