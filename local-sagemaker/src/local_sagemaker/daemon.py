@@ -189,7 +189,7 @@ def environment_of_running() -> dict[str, str]:
     Raises EmulatorError if none is up.
     """
     state = state_directory()
-    return environment(state, _port(state))
+    return environment(state, _up(state).port)
 
 
 def client(service: str):
@@ -199,16 +199,16 @@ def client(service: str):
     Raises EmulatorError if none is up.
     """
     state, region = state_directory(), REGION
-    port = _port(state)
-    if os.environ.get("AWS_ENDPOINT_URL") == f"http://127.0.0.1:{port}":
+    emulator = _up(state)
+    if os.environ.get("AWS_ENDPOINT_URL") == emulator.url:
         region = os.environ.get("AWS_DEFAULT_REGION", REGION)
     for name in conflicting_variables(os.environ):
         del os.environ[name]
-    return LocalAws(port, credentials.load(state)).client(service, region)
+    return LocalAws(emulator.port, credentials.load(state)).client(service, region)
 
 
-def _port(state: Path) -> int:
+def _up(state: Path) -> Running:
     emulator = running(state)
     if not emulator:
         raise EmulatorError("The emulator is down. Start it with: local-sagemaker start")
-    return emulator.port
+    return emulator

@@ -42,10 +42,10 @@ def connectivity_for_job(aws: LocalAws, request: dict, region: str) -> Connectiv
     Raises AwsError (ValidationException) for a subnet or a group that does not exist, and for a
     malformed bandwidth.
     """
-    isolated, bandwidth = bool(request.get("EnableNetworkIsolation")), bandwidth_for_job(request)
-    service = 0 if isolated else service_port()
+    online, bandwidth = not request.get("EnableNetworkIsolation"), bandwidth_for_job(request)
+    service = service_port() if online else 0
     if "VpcConfig" not in request:
-        return Connectivity("", not isolated, not isolated, True, bandwidth, service)
+        return Connectivity(emulator=online, internet=online, bandwidth=bandwidth, service=service)
     ec2, config = aws.client("ec2", region), request["VpcConfig"]
     try:
         subnets = ec2.describe_subnets(SubnetIds=config["Subnets"])["Subnets"]
@@ -59,8 +59,8 @@ def connectivity_for_job(aws: LocalAws, request: dict, region: str) -> Connectiv
     s3 = nat or (outside and all(route.to_s3() for route in routes))
     return Connectivity(
         closed_reason=closed_reason(groups, [subnet["CidrBlock"] for subnet in subnets]),
-        emulator=s3 and not isolated,
-        internet=nat and not isolated,
+        emulator=s3 and online,
+        internet=nat and online,
         s3=s3,
         bandwidth=bandwidth,
         service=service,
