@@ -527,7 +527,7 @@ if len(off.columns):
 # %% jupyter={"source_hidden": true}
 for link in off:
     low, high = free.min() + sending[link], free.max() + sending[link]
-    beyond = off[link].add(1).map(lambda x, band=noise[link]: not band[0] <= x <= band[1])
+    beyond = ~off[link].add(1).between(*noise[link])
     shown = {"slower": measured[link].min() > high, "faster": measured[link].max() < low}
     for word, one_side in shown.items():
         some = [f"{way} ({off.loc[way, link]:+.0%})" for way in off.index[one_side & beyond]]

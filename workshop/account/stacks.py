@@ -260,8 +260,8 @@ def create_or_update(session, name: str, parameters: Mapping[str, str] | None = 
             delete_settled(client, full)
             stack = None
         if stack is None:
-            lacking = [key for key in declared if "Default" not in declared[key]]
-            if lacking := [key for key in lacking if key not in given]:
+            needed = (key for key in declared if "Default" not in declared[key])
+            if lacking := [key for key in needed if key not in given]:
                 raise StackError(f"The stack {full} needs a value: -p {lacking[0]}=...")
             client.create_stack(**_request(session.seat, name, given))
             return _checked(client, full, "created")
