@@ -64,9 +64,10 @@ def test_a_failure_file_of_gigabytes(tmp_path):
         ("RuntimeError: operator torchvision::nms does not exist", "built for another torch"),
         ("ModuleNotFoundError: No module named 'xgboost'", "lacks xgboost"),
         ("ImportError: Extension horovod.torch has not been built", "horovod.tensorflow"),
+        ('ExitCode 2\nErrorMessage ""\nCommand "python train.py"', "local-sagemaker logs"),
     ],
 )
-def test_what_this_machine_lacks_is_said_first(tmp_path, message, hint):
+def test_what_to_do_is_said_first(tmp_path, message, hint):
     left(tmp_path, f"ExecuteUserScriptError:\n{message}")
     first, rest = reason(tmp_path, 1).split("\n", 1)
     assert first.startswith("AlgorithmError: [local] ") and hint in first
