@@ -17,13 +17,13 @@ from pathlib import Path
 import nbformat
 
 from tools.site_links import broken
-from tools.translations import LANGUAGES
 from workshop import failures
 from workshop.course.lessons import REFERENCE, NoRun, chosen, last_run, lessons
 from workshop.course.pages import read_for_people
 from workshop.paths import BUILD, NOTEBOOKS, ROOT, SCRIPTS, TEACHING
 
 TEXTS = ROOT / "docs" / "site"
+LANGUAGES = ("en", "ko", "ja", "zh_CN")  # docs/site/locale has catalogs of some pages
 SOURCE = BUILD / "site-source"
 SITE = BUILD / "site"
 PAGES = (
@@ -84,11 +84,11 @@ def build(
     executed: Path = BUILD,
     source: Path = SOURCE,
     site: Path = SITE,
-    languages: Iterable[str] = tuple(LANGUAGES),
+    languages: Iterable[str] = LANGUAGES,
 ) -> Path:
     """Write the site from the lessons executed in a folder; return its first page.
 
-    languages: of translations.LANGUAGES. English is in `site` itself, another language in a folder
+    languages: of LANGUAGES. English is in `site` itself, another language in a folder
     of its name there.
     Raises NoRun when a lesson was not executed; CalledProcessError when Sphinx complains, since a
     warning is an error; and BrokenLinks.
