@@ -1,7 +1,7 @@
 # The whole kit from two commands: `make run`, `make test`. Both set .venv up first when it is
 # missing or out of date. `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup ready run site slides figures translations lab lint test soak test-matrix sdk-v3 ray bench doctor lock bundle clean distclean
+.PHONY: help setup ready run site slides figures lab lint test soak test-matrix sdk-v3 ray bench doctor lock bundle clean distclean
 SHELL := /bin/sh
 
 # Another Python for .venv:  make setup PYTHON=/path/to/python3.11
@@ -31,9 +31,6 @@ site: ready ## build the site in build/site from the pages of the last `make run
 
 figures: ready ## renew the README's pictures and table from the last `make run`
 	@$(INSIDE) $(BIN)/python -m tools.figures
-
-translations: ready ## bring the site's catalogs in docs/site/locale up to date with the English texts
-	@$(INSIDE) $(BIN)/python -m tools.translations
 
 slides: ready ## build decks for lessons and timetables in build/slides from the last `make run`
 	@$(INSIDE) $(BIN)/python -m tools.slides

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from data_prep.channels import Channel, write_channels
-from data_prep.errors import DataError
+from data_prep.channels import Channel, DataError, write_channels
 
 TEST_IMAGES = 360
 TRAINING_SHARDS = 4

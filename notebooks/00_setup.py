@@ -444,11 +444,10 @@ workshop.save_results(
 # cell, in a few seconds.
 
 # %%
-from local_sagemaker import DEFAULT_PORT
 from workshop.doctor.checks import examine
 
 checks = pd.DataFrame(
-    [{"need": need, "level": c.level, "found": c.finding} for need, c in examine(DEFAULT_PORT)]
+    [{"need": need, "level": c.level, "found": c.finding} for need, c in examine()]
 )
 checks.set_index("need")
 

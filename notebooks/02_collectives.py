@@ -574,7 +574,11 @@ else:
     print(f"{late} By its steps alone the tree would take 4 ms, the ring 6 (computed).")
 
 # %% [markdown]
-# <!-- SDK v3: again -->
+# <details><summary>With version 3 of the SDK</summary>
+#
+# The code above for version 3, with the other values of this cell.
+#
+# </details>
 
 # %% [markdown]
 # And on a real network? Take α = 50 µs and 10 Gbit/s, so β = 0.8 ns per byte: chosen, not measured.

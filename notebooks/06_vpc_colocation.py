@@ -672,7 +672,11 @@ else:
     print(f"Not measured here: {late}")
 
 # %% [markdown]
-# <!-- SDK v3: again -->
+# <details><summary>With version 3 of the SDK</summary>
+#
+# The code above for version 3, with the other values of this cell.
+#
+# </details>
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(latency_added=added, not_delayed=late, rounds_ms=rounds_ms.to_dict())

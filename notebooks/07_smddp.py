@@ -810,7 +810,12 @@ smddp_jobs = {"backend smddp": smddp} if target == "local" or start_p4d else {}
 named_smddp = workshop.run_jobs(smddp_jobs, channels)
 
 # %% [markdown]
-# <!-- SDK v3: SMDDP -->
+# <details><summary>With version 3 of the SDK</summary>
+#
+# Version 3 has nothing that starts SMDDP: no key, and its `MPI` starts a plain `mpirun`, without
+# SMDDP's. Such a job takes version 2.
+#
+# </details>
 
 # %%
 for result in named_smddp.values():

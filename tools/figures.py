@@ -1,7 +1,6 @@
 """`make figures`: the README's pictures, from the lessons that `make run` executed.
 
-A cell tagged `readme` gives its picture. What was taken, from which run, is in
-docs/site/figures/run.json; the README's part is made from that file alone.
+A cell tagged `readme` gives its picture.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import base64
 import html
 import io
-import json
 import re
 import shutil
 import sys
@@ -32,34 +30,29 @@ class NoFigures(Exception):
     """The executed lessons lack something; the message says what."""
 
 
-def write(executed: Path = BUILD, figures: Path = FIGURES, readme: Path = README) -> dict:
-    """Write the pictures, figures/run.json and the README's part; return what run.json has.
+def write(executed: Path = BUILD, figures: Path = FIGURES, readme: Path = README) -> list[Path]:
+    """Write the pictures and the README's part; return the pictures' places.
 
     Raises NoRun, and NoFigures where the run lacks a picture: then nothing is written.
     """
-    about = last_run(executed)
-    record = {key: about[key] for key in ("date", "commit", "machine")}
-    record["pictures"] = []
-    pngs: list[bytes] = []
+    about, pictures = last_run(executed), []
     for lesson in chosen(()):
-        if not (executed / lesson.name).exists():
-            continue
-        for alt, png in _pictures(executed / lesson.name):
-            name = f"{number(lesson)}.png"
-            record["pictures"].append({"file": name, "alt": alt, "lesson": lesson.stem})
-            pngs.append(png)
-    if len(pngs) != PICTURES:
+        if (executed / lesson.name).exists():
+            pictures += [(lesson, *picture) for picture in _pictures(executed / lesson.name)]
+    if len(pictures) != PICTURES:
         raise NoFigures(
-            f"{executed} has {len(pngs)} pictures of cells tagged {TAG!r}, not {PICTURES}: "
+            f"{executed} has {len(pictures)} pictures of cells tagged {TAG!r}, not {PICTURES}: "
             "tag the cells in notebooks/*.py, then `make run`."
         )
     shutil.rmtree(figures, ignore_errors=True)
     figures.mkdir(parents=True)
-    for picture, png in zip(record["pictures"], pngs, strict=True):
-        _smaller(png).save(figures / picture["file"], optimize=True)
-    (figures / "run.json").write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
-    readme.write_text(replaced(readme.read_text(), record))
-    return record
+    paths, linked = [], []
+    for lesson, alt, png in pictures:
+        paths.append(figures / f"{number(lesson)}.png")
+        _smaller(png).save(paths[-1], optimize=True)
+        linked.append(_linked(alt, paths[-1].name, lesson.stem))
+    readme.write_text(replaced(readme.read_text(), section(linked, about)))
+    return paths
 
 
 def _pictures(executed: Path) -> list[tuple[str, bytes]]:
@@ -78,33 +71,30 @@ def _smaller(png: bytes) -> Image.Image:
     return Image.open(io.BytesIO(png)).convert("RGB").quantize(64)
 
 
-def replaced(text: str, record: dict) -> str:
-    """The README's text with this run's part. Raises NoFigures where the README has no place."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise NoFigures(f"The README lacks the lines {BEGIN} and {END}.")
-    return f"{before}{BEGIN}\n{section(record)}{END}{after}"
+def replaced(text: str, part: str) -> str:
+    """The README's text with this part in its place."""
+    before, _, rest = text.partition(BEGIN)
+    return f"{before}{BEGIN}\n{part}{END}{rest.partition(END)[2]}"
 
 
-def section(record: dict) -> str:
+def section(linked: list[str], about: dict) -> str:
     """The README's part: the first picture alone, the others in pairs; date, commit and machine."""
-    first, *others = [_linked(picture) for picture in record["pictures"]]
+    first, *others = linked
     lines = ["", first, "", "| | |", "|---|---|"]
     lines += [f"| {' | '.join(others[at : at + 2])} |" for at in range(0, len(others), 2)]
     lines += [
         "",
-        f"Recorded on {record['date']} at commit {record['commit']}, on {record['machine']}.",
+        f"Recorded on {about['date']} at commit {about['commit']}, on {about['machine']}.",
         "All ranks share the cores of that one machine. On AWS each instance brings its own.",
         "",
     ]
     return "\n".join(lines)
 
 
-def _linked(picture: dict) -> str:
+def _linked(alt: str, file: str, lesson: str) -> str:
     """A picture that leads to its lesson; without what a table's cell could not hold."""
-    alt = re.sub(r"[\[\]|]", " ", " ".join(picture["alt"].split()))
-    return f"[![{alt}](docs/site/figures/{picture['file']})](notebooks/{picture['lesson']}.ipynb)"
+    alt = re.sub(r"[\[\]|]", " ", " ".join(alt.split()))
+    return f"[![{alt}](docs/site/figures/{file})](notebooks/{lesson}.ipynb)"
 
 
 if __name__ == "__main__":
@@ -112,5 +102,4 @@ if __name__ == "__main__":
         taken = write()
     except (NoRun, NoFigures) as error:
         sys.exit(f"error: {error}")
-    size = sum(path.stat().st_size for path in FIGURES.iterdir())
-    print(f"{len(taken['pictures'])} pictures, {size / 1000:.0f} kB in all: {FIGURES}")
+    print(*taken, sep="\n")

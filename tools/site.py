@@ -14,16 +14,18 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+import jinja2
 import nbformat
 
 from tools.site_links import broken
-from tools.translations import LANGUAGES
 from workshop import failures
-from workshop.course.lessons import REFERENCE, NoRun, chosen, last_run, lessons
+from workshop.course.lessons import REFERENCE, NoRun, chosen, last_run, lessons, number
 from workshop.course.pages import read_for_people
 from workshop.paths import BUILD, NOTEBOOKS, ROOT, SCRIPTS, TEACHING
 
 TEXTS = ROOT / "docs" / "site"
+LANGUAGES = ("en", "ko", "ja", "zh_CN")  # docs/site/locale has catalogs of some pages
+TEMPLATES = Path(__file__).with_name("templates") / "site"
 SOURCE = BUILD / "site-source"
 SITE = BUILD / "site"
 PAGES = (
@@ -84,11 +86,11 @@ def build(
     executed: Path = BUILD,
     source: Path = SOURCE,
     site: Path = SITE,
-    languages: Iterable[str] = tuple(LANGUAGES),
+    languages: Iterable[str] = LANGUAGES,
 ) -> Path:
     """Write the site from the lessons executed in a folder; return its first page.
 
-    languages: of translations.LANGUAGES. English is in `site` itself, another language in a folder
+    languages: of LANGUAGES. English is in `site` itself, another language in a folder
     of its name there.
     Raises NoRun when a lesson was not executed; CalledProcessError when Sphinx complains, since a
     warning is an error; and BrokenLinks.
@@ -128,8 +130,10 @@ def _write_source(executed: Path, source: Path) -> None:
         _copy(page, source / page.relative_to(ROOT))
     _write_scripts(source / "scripts")
     _write_listing(source / RECIPES.relative_to(ROOT))
-    _write_field_guide(source / "field_guide.md")
-    _write_measured(last_run(executed), source / "measured.md")
+    names = {number(path): path.stem for path in lessons()}
+    guide = _rendered("field_guide.md.j2", failures=failures.ALL.values(), lessons=names)
+    (source / "field_guide.md").write_text(guide)
+    (source / "measured.md").write_text(_rendered("measured.md.j2", **last_run(executed)))
     _copy_files(source)
 
 
@@ -207,82 +211,17 @@ def _write_scripts(folder: Path) -> None:
 def _write_listing(script: Path) -> None:
     """A page that shows a file of Python; the file itself lies beside the page."""
     script.parent.mkdir(parents=True, exist_ok=True)
-    script.with_suffix(".md").write_text(
-        f"---\norphan: true\n---\n# {script.name}\n\n[The file]({script.name})\n\n"
-        f"```{{literalinclude}} {script.name}\n:language: python\n:linenos:\n```\n"
-    )
+    script.with_suffix(".md").write_text(_rendered("script.md.j2", name=script.name))
 
 
-def _write_field_guide(page: Path) -> None:
-    """Every failure of `workshop break`: what one sees, and what to do."""
-    lines = [
-        "# Field guide: from a symptom to its cause",
-        "",
-        "Ways in which distributed training breaks. Find what you see in the table; under its name "
-        "below it is what to do. `workshop break NAME` reproduces it on your machine and prints "
-        "the line of the log that tells it; with `--fixed` it runs without the mistake.",
-        "",
-        "| what you see | name |",
-        "|---|---|",
-    ]
-    lines += [
-        f"| {_cell(failure.symptom)} | [{failure.name}](#{failure.name}) |"
-        for failure in failures.ALL.values()
-    ]
-    by_number = {path.stem[:2]: path.stem for path in lessons()}
-    for failure in failures.ALL.values():
-        lines += ["", f"({failure.name})=", f"## {failure.name}", ""]
-        lines += [f"**You see**: {failure.symptom}", ""]
-        if failure.recorded:
-            lines += ["```text", failure.recorded, "```", ""]
-        lines += [f"**Do**: {failure.remedy}", ""]
-        if failure.cause:
-            lines += [f"`workshop why` says: {failure.cause}.", ""]
-        if failure.thread:
-            lines += [f"Somebody else's: <{failure.thread}>", ""]
-        if failure.lesson in by_number:
-            target = f"notebooks/{by_number[failure.lesson]}.ipynb"
-            lines += [f"[Lesson {failure.lesson}]({target}) explains it."]
-    page.write_text("\n".join([*lines, ""]))
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+def _rendered(template: str, **values) -> str:
+    """A page of a template beside this file; its values are Markdown."""
+    return jinja2.Template((TEMPLATES / template).read_text(encoding="utf-8")).render(values)
 
 
 def _docstring_line(script: Path) -> str:
     docstring = ast.get_docstring(ast.parse(script.read_text())) or "no description"
     return docstring.splitlines()[0].strip()
-
-
-def _write_measured(about: dict, page: Path) -> None:
-    """How the numbers on the site came about: machine, date, commit, versions, seconds."""
-    rows = "\n".join(
-        f"| {lesson['name']} | {lesson['seconds']:.0f} |" for lesson in about["lessons"]
-    )
-    page.write_text(
-        f"""# How it was measured
-
-All lessons on this site were executed in one run, by the command `make run`.
-
-| | |
-|---|---|
-| date | {about["date"]} |
-| commit | {about["commit"]} |
-| machine | {about["machine"]} |
-| target | {about["target"]} |
-| versions | {about["versions"]} |
-
-A number in an output was measured in this run, unless the text beside it says otherwise: recorded
-in another run (with its machine), computed from a formula, chosen as an example, estimated, or
-cited (with its source and the date on which it was read). Data and stacks may have been there
-from an earlier run; then an output says "no change" or "already there".
-
-| notebook | seconds to execute |
-|---|---|
-{rows}
-"""
-    )
 
 
 def _copy(path: Path, to: Path) -> None:

@@ -9,7 +9,6 @@ from policy_evaluator import Request
 
 from workshop.account import preflight, stacks
 from workshop.account.prices import hourly_cost
-from workshop.account.stacks import outputs
 from workshop.course import run
 from workshop.jobs import logs, vpc
 
@@ -41,10 +40,6 @@ COMMANDS = {
     "workshop stacks status": lambda session: [
         hourly_cost(session, row) for row in stacks.status(session)
     ],
-    "workshop request --stacks": lambda session: (
-        outputs(session),
-        vpc.network_from_stack(session),
-    ),
     "workshop preflight": lambda session: preflight.ask(job(vpc.network(session)), session),
     "the network of lesson 08": lambda session: vpc.network_from_stack(session, serving=True),
     "workshop run, interrupted": lambda session: run._end_what_costs(
@@ -63,10 +58,9 @@ def test_the_notebook_may_do_what_the_command_does(seat, name, monkeypatch):
     for service, operation, request in calls:
         if "NotebookInstanceName" in request:  # moto makes up another than the template's
             request["NotebookInstanceName"] = f"workshop-{SEAT}"
-        if operation != "DescribeImages" or request["registryId"] == ACCOUNT:
-            refused += seat.refused(
-                "NotebookRole", world.permissions_for(Call(service, operation, request))
-            )
+        refused += seat.refused(
+            "NotebookRole", world.permissions_for(Call(service, operation, request))
+        )
     assert refused == []
 
 

@@ -12,10 +12,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # the kit, where it is not i
 import glossary_rules
 import instructor_rules
 import lesson_rules
-import translation_rules
 import word_rules
 
-RULES = (lesson_rules, glossary_rules, instructor_rules, translation_rules, word_rules)
+RULES = (lesson_rules, glossary_rules, instructor_rules, word_rules)
 
 
 def findings(paths: list[str]) -> list[str]:

@@ -153,15 +153,6 @@ def uv_settings(python: Path) -> dict[str, str]:
         # pip looks in every index; uv stops at the first that has the name, unless told this.
         "UV_INDEX_STRATEGY": "unsafe-best-match" if "extra-index-url" in settings else "",
     }
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    base_folder = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
-    cache = Path(os.environ.get("UV_CACHE_DIR") or base_folder / "uv")
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=str(cache)).close()
-    except OSError:
-        print(f"  {cache} cannot be written: nothing downloaded will be kept")
-        variables["UV_NO_CACHE"] = "1"
     return clean_environment(**{k: v for k, v in variables.items() if v and k not in os.environ})
 
 

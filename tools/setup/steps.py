@@ -7,8 +7,6 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 # Settings of the surrounding shell, make or environment that must not leak into a tool.
@@ -47,15 +45,14 @@ def run(title: str, command: list[str], environment: dict[str, str], log: Path) 
     with log.open("ab") as output:
         begin = output.tell()
         try:
-            with interrupts_held():
-                process = subprocess.Popen(
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    env=environment,
-                    start_new_session=True,
-                )
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                start_new_session=True,
+            )
             while process.poll() is None:
                 try:
                     process.wait(timeout=PROGRESS_SECONDS)
@@ -72,20 +69,6 @@ def run(title: str, command: list[str], environment: dict[str, str], log: Path) 
         remedies = [advice for pattern, advice in REMEDIES.items() if re.search(pattern, text)]
         error = f"{title}: exit code {process.returncode}. The end of {log}:\n{end}"
         raise SetupError("\n".join([error, *remedies[:1]]))
-
-
-@contextmanager
-def interrupts_held() -> Iterator[None]:
-    """Hold Ctrl-C back until the block is left: a process that Popen has started but not yet
-    returned could not be ended."""
-    numbers: list[int] = []
-    handler = signal.signal(signal.SIGINT, lambda number, frame: numbers.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-    if numbers:
-        raise KeyboardInterrupt
 
 
 def end_group(process: subprocess.Popen) -> None:

@@ -19,8 +19,6 @@ from datetime import datetime
 
 from botocore.exceptions import ClientError
 
-from workshop.account import stacks
-from workshop.account.prices import hourly_cost
 from workshop.account.resources import (
     REFUSALS,
     TYPES,
@@ -33,7 +31,6 @@ from workshop.account.resources import (
 )
 
 __all__ = ["Inventory", "Report", "Resource", "clean", "find"]
-MAY_COST = ("network", "notebook")  # the stacks that can cost by the hour
 
 
 @dataclass
@@ -135,35 +132,8 @@ def clean(session, log: Callable[[str], None] = print, report: Report | None = N
 
 
 def end_what_runs(session, since: datetime, log: Callable[[str], None] = print) -> None:
-    """End the jobs, transforms, warm pools and endpoints of a seat that were made after `since`."""
+    """End the jobs, transforms and endpoints of a seat that were made after `since`."""
     _delete_all(Account(session, since), WHAT_RUNS, log, Report())
-
-
-def still_billed(session) -> list[str]:
-    """What a seat has that is billed by the hour, a line for each with its price; then the remedy.
-
-    Asks for no more than a seat's own role may look at.
-    """
-    account, lines = Account(session), []
-    for each in WHAT_RUNS:
-        try:
-            lines += [_billed(resource) for resource in look(account, each)[0]]
-        except REFUSALS as error:
-            reason = refusal_reason(error)
-            lines.append(f"STILL BILLED? {each.kind}: could not be looked at: {reason}")
-    for stack in stacks.status(session, MAY_COST):
-        usd = hourly_cost(session, stack).usd
-        lines += [f"STILL BILLED: {stack.stack}: {usd:.3f} USD an hour"] if usd else []
-    if lines:
-        where = f"--seat {session.seat} --target {session.target}"
-        lines.append(f"To remove all of it: workshop clean {where}")
-    return lines
-
-
-def _billed(resource: Resource) -> str:
-    usd = resource.usd_per_hour
-    price = "price not known here" if usd is None else f"{usd:.3f} USD an hour"
-    return f"STILL BILLED: {resource.kind}: {resource.name}: {price}"
 
 
 def look(account: Account, each: ResourceType) -> tuple[list[Resource], list[Resource]]:
@@ -204,8 +174,7 @@ def _priced(account: Account, each: ResourceType, resource: Resource) -> Resourc
         return each.price(account, resource)
     except REFUSALS as error:
         note = f"its cost cannot be asked: {refusal_reason(error)}"
-        hourly = None if each.by_the_hour else 0.0
-        return replace(resource, usd_per_month=None, usd_per_hour=hourly, note=note)
+        return replace(resource, usd_per_month=None, note=note)
 
 
 def _delete_all(

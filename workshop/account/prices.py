@@ -212,11 +212,10 @@ def idle_table():
 
 @dataclass(frozen=True)
 class HourlyCost:
-    """What a stack costs. usd: an hour. parts: of what, how many. oldest: price date, or None."""
+    """What a stack costs. usd: an hour. parts: of what, how many."""
 
     usd: float
     parts: dict[str, int]
-    oldest: date | None
 
 
 def hourly_cost(session, stack: StackStatus) -> HourlyCost:
@@ -231,10 +230,8 @@ def hourly_cost(session, stack: StackStatus) -> HourlyCost:
             parts = _network_parts(stack.parameters)
         elif stack.name == "notebook":
             parts = _notebook_parts(session, stack)
-    prices = {part: idle_price(part) for part in parts}
-    usd = sum(count * prices[part].usd for part, count in parts.items())
-    oldest = min((price.price_date for price in prices.values()), default=None)
-    return HourlyCost(usd, dict(parts), oldest)
+    usd = sum(count * idle_price(part).usd for part, count in parts.items())
+    return HourlyCost(usd, dict(parts))
 
 
 def _network_parts(parameters: Mapping[str, str]) -> Counter:

@@ -5,7 +5,7 @@ groups and streams:
 https://docs.aws.amazon.com/sagemaker/latest/dg/logging-cloudwatch.html
 
 AWS's Resource Groups Tagging API lists by tag in one call, but not all of this: no log streams,
-which have no tags, and no objects; nor does it tell running jobs and warm pools from ended ones.
+which have no tags, and no objects; nor does it tell running jobs from ended ones.
 """
 
 from __future__ import annotations
@@ -52,7 +52,6 @@ GONE = (
 )
 BATCH = 1000  # keys of one DeleteObjects, at most
 DEFAULT_REGION = "us-east-1"  # S3 names every other region of a bucket, and not this one
-WARM = "billed like a running job until its time is over"
 
 
 class NotDeleted(Exception):
@@ -69,8 +68,7 @@ class Resource:
 
     kind: its type, in the plural. tags: None where AWS does not tell; then `note` says why.
     count: how many, where one entry stands for several. size: bytes; None: AWS does not tell.
-    usd_per_month: what it costs while it stays; None: not known. usd_per_hour: for what is billed
-    by the hour, used or not; None: by the hour, at a price that is not known.
+    usd_per_month: what it costs while it stays; None: not known.
     """
 
     kind: str
@@ -79,7 +77,6 @@ class Resource:
     count: int = 1
     size: int | None = 0
     usd_per_month: float | None = 0.0
-    usd_per_hour: float | None = 0.0
     note: str = ""
 
 
@@ -159,7 +156,6 @@ class ResourceType:
     """A type of resources; all three methods may raise REFUSALS."""
 
     verb = "deleted"
-    by_the_hour = False  # billed so, used or not
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -211,7 +207,7 @@ class SageMakerType(ResourceType):
 class RunningJob(SageMakerType):
     """Jobs that run. limit: on what they cost; {} is the most that it can be."""
 
-    verb, by_the_hour = "stopped", True
+    verb = "stopped"
 
     def __init__(self, kind: str, word: str, limit: str) -> None:
         super().__init__(kind, word)
@@ -221,38 +217,21 @@ class RunningJob(SageMakerType):
         return summary[self.status] in RUNNING
 
     def price(self, account: Account, resource: Resource) -> Resource:
-        """An hour of the instances. A transform's are priced as training instances."""
+        """Their limit. A transform's instances are priced as training instances."""
         job = account.sagemaker("Describe", self.word, resource.name)
         instances = job.get("ResourceConfig") or job.get("TransformResources", {})
         max_run = job.get("StoppingCondition", {}).get("MaxRuntimeInSeconds", 86400)  # the default
         try:
-            hour = cost(instances["InstanceType"], instances["InstanceCount"], 3600, max_run)
+            whole = cost(instances["InstanceType"], instances["InstanceCount"], 0, max_run)
+            limit = f"{up_to_cents(whole.most_usd):.2f} USD"
         except (PriceNotKnown, KeyError):  # instance groups have no one type
-            usd, limit = None, "an unknown sum"
-        else:
-            usd, limit = hour.usd, f"{up_to_cents(hour.most_usd):.2f} USD"
-        note = self.limit.format(limit)
-        return replace(resource, usd_per_month=None, usd_per_hour=usd, note=note)
+            limit = "an unknown sum"
+        return replace(resource, usd_per_month=None, note=self.limit.format(limit))
 
     def delete(self, account: Account, name: str) -> None:
         if account.sagemaker("Describe", self.word, name)[self.status] == "InProgress":
             account.sagemaker("Stop", self.word, name)
         self.wait(account, name, lambda job: job[self.status] not in RUNNING)
-
-
-class WarmPool(RunningJob):
-    """Instances of an ended job that wait for a next one."""
-
-    verb = "deleted"
-
-    def matches(self, summary: dict) -> bool:
-        return summary.get("WarmPoolStatus", {}).get("Status") == "Available"
-
-    def delete(self, account: Account, name: str) -> None:
-        """There is no call that deletes a pool: it ends when it is to be kept for 0 seconds."""
-        none = {"KeepAlivePeriodInSeconds": 0}
-        account.sagemaker("Update", self.word, name, ResourceConfig=none)
-        self.wait(account, name, lambda job: not self.matches(job))
 
 
 class JobRecord(SageMakerType):
@@ -272,8 +251,6 @@ class JobRecord(SageMakerType):
 class Endpoint(SageMakerType):
     """Instances that wait for requests, and cost by the hour, whether anybody asks them or not."""
 
-    by_the_hour = True
-
     def price(self, account: Account, resource: Resource) -> Resource:
         config = account.sagemaker("Describe", "Endpoint", resource.name)["EndpointConfigName"]
         variants = account.sagemaker("Describe", "EndpointConfig", config)["ProductionVariants"]
@@ -284,9 +261,7 @@ class Endpoint(SageMakerType):
         ]
         note = ", ".join(f"{count} x {kind}" for kind, count in instances) or "serverless"
         costs = [usd_per_month(f"endpoint {kind}", count) for kind, count in instances]
-        monthly = total(costs)
-        hourly = None if monthly is None else monthly / HOURS_PER_MONTH
-        return replace(resource, usd_per_month=monthly, usd_per_hour=hourly, note=note)
+        return replace(resource, usd_per_month=total(costs), note=note)
 
     def delete(self, account: Account, name: str) -> None:
         """Claim the endpoint's log first, while the endpoint's own tags can prove it."""
@@ -456,8 +431,6 @@ class Objects(ResourceType):
 class Stacks(ResourceType):
     """CloudFormation's stacks, in the order of deletion: who uses another's exports goes first."""
 
-    by_the_hour = True
-
     def list(self, account: Account) -> Iterator[Resource]:
         order = [stacks.stack_name(account.session.seat, name) for name in reversed(stacks.ALL)]
         rows = [
@@ -480,8 +453,7 @@ class Stacks(ResourceType):
         if disk and stack.usable:  # billed also while the instance is stopped
             monthly += idle_price("notebook-volume").per_month(disk * GB)
             notes.append(f"{disk} GB of disk")
-        note = ", ".join(notes)
-        return replace(resource, usd_per_month=monthly, usd_per_hour=hour.usd, note=note)
+        return replace(resource, usd_per_month=monthly, note=", ".join(notes))
 
     def delete(self, account: Account, name: str) -> None:
         stacks.delete(account.session, (name.removeprefix(account.prefix),), lambda _: None)
@@ -555,7 +527,6 @@ def _uploads(account: Account, bucket: str) -> Iterator[dict]:
 # bucket. So a run that was interrupted at any place can be finished by the next one.
 WHAT_RUNS: tuple[ResourceType, ...] = (  # all but stacks that is billed by the hour
     RunningJob("running training jobs", "TrainingJob", "at most {} until max_run ends it"),
-    WarmPool("warm pools", "TrainingJob", WARM),
     # A transform job has no limit of its own: nobody knows what it will cost.
     RunningJob("running transform jobs", "TransformJob", "costs until it ends"),
     Endpoint("endpoints", "Endpoint"),

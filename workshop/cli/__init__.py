@@ -21,7 +21,6 @@ COMMANDS = {
     "stop": "workshop.cli.jobs:stop",
     "doctor": "workshop.cli.doctor:doctor",
     "preflight": "workshop.cli.preflight:preflight",
-    "request": "workshop.cli.request:request",
     "clean": "workshop.cli.clean:clean",
     "stacks": "workshop.cli.stacks:stacks",
     "class": "workshop.cli.classroom:class_",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 
 import click
@@ -17,8 +16,6 @@ from workshop.cli.shared import (
     seat_option,
     target_option,
 )
-
-MAX_ROWS = 6  # of one kind; further ones share a row
 
 
 @click.command()
@@ -97,18 +94,21 @@ def show(inventory, session) -> None:
         return
     click.echo(f"What there is of {where}:")
     names = ("kind", "name", "how many", "size", "USD a month", "")
-    every = [rows(kind, inventory.by_kind(kind)) for kind in inventory.kinds]
-    print_table(names, itertools.chain.from_iterable(every))
+    print_table(names, map(row, inventory.owned))
     click.echo(total(inventory, session))
 
 
-def rows(kind: str, resources: list) -> list[tuple[str, ...]]:
-    """A row for each resource; one row for all of them if they are many."""
-    if len(resources) <= MAX_ROWS:
-        return [(kind, each.name, *_numbers([each]), each.note) for each in resources]
-    notes = dict.fromkeys(each.note for each in resources if each.note)
-    name = f"{resources[0].name} and {len(resources) - 1} others"
-    return [(kind, name, *_numbers(resources), "; ".join(notes))]
+def row(resource) -> tuple[str, ...]:
+    """A row of the table."""
+    size, usd = resource.size, resource.usd_per_month
+    return (
+        resource.kind,
+        resource.name,
+        str(resource.count),
+        "not told" if size is None else decimal(size) if size else "",
+        "not known" if usd is None else f"{usd:.2f}",
+        resource.note,
+    )
 
 
 def total(inventory, session) -> str:
@@ -121,15 +121,3 @@ def total(inventory, session) -> str:
         text += f", and {unknown} entries whose cost is not known here"
     text += f" (list prices of {price_table()['region']}, dated in workshop/account/prices.toml)."
     return text + (" On this machine: nothing." if session.target == "local" else "")
-
-
-def _numbers(resources: list) -> tuple[str, str, str]:
-    """How many, their size, USD a month."""
-    from workshop.account.cleanup import totals
-
-    count, size, usd = totals(resources)
-    return (
-        str(count),
-        "not told" if size is None else decimal(size) if size else "",
-        "not known" if usd is None else f"{usd:.2f}",
-    )

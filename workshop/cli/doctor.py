@@ -14,21 +14,14 @@ COLOURS = {OK: "green", WARN: "yellow", FAIL: "red"}
 
 
 @click.command()
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=4600,
-    show_default=True,
-    help="The emulator's port.",
-)
-def doctor(port: int) -> None:
+def doctor() -> None:
     """Check this machine, one line per requirement; exit 1 only if the kit can't work.
 
     The last line sums it up: PASS or FAIL, what is lacking, and the kind of machine. Before a
     class, send that line to the instructor.
     """
     levels, lacking = [], []
-    for name, check in examine(port):
+    for name, check in examine():
         level = click.style(f"{check.level:<4}", fg=COLOURS[check.level])
         click.echo(f"{level}  {name:<13} {check.finding}")
         if check.do:

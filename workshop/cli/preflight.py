@@ -6,10 +6,8 @@ import dataclasses
 
 import click
 
-from workshop.cli.request import previewed
 from workshop.cli.run import parameter
 from workshop.cli.shared import WrongUse
-from workshop.jobs.local_server import variables
 
 MARKS = {True: ("OK", "green"), False: ("NO", "red"), None: ("?", "yellow")}
 
@@ -19,9 +17,8 @@ MARKS = {True: ("OK", "green"), False: ("NO", "red"), None: ("?", "yellow")}
 @click.option("--target", type=click.Choice(["aws", "local"]), default="aws", show_default=True)
 @click.option("--seat", default="me", show_default=True, help="The seat whose network is used.")
 @click.option("--offline", is_flag=True, help="Ask AWS nothing; check the rest.")
-@click.option("--region", default="", help="Default: your shell's, or us-east-1.")
 @click.option("-p", "given", multiple=True, metavar="NAME=VALUE", help="A parameter of LESSON.")
-def preflight(lesson, target, seat, offline, region, given) -> None:
+def preflight(lesson, target, seat, offline, given) -> None:
     """Check all jobs of LESSON (00, 05...).
 
     Creates nothing and starts nothing. Exit status 0 if no problem was found; 2 if there is one,
@@ -30,15 +27,11 @@ def preflight(lesson, target, seat, offline, region, given) -> None:
     """
     from workshop.account import preflight as checks
 
-    with variables({"AWS_DEFAULT_REGION": region} if region else {}):
-        session = None if offline else _session(target, seat)
-        jobs = _lesson_jobs(lesson, seat, session, given)
+    session = None if offline else _session(target, seat)
+    jobs = _lesson_jobs(lesson, seat, session, given)
     checked = [
         (str(job), checks.check(job) + (_ask(job, session) if session else [])) for job in jobs
     ]
-    if session and (serving_type := _serving_type(lesson, given)):
-        title = f"endpoint and batch transform: {serving_type}"
-        checked.append((title, checks.serving(serving_type, session)))
     for number, (title, findings) in enumerate(checked):
         click.echo(("\n" if number else "") + click.style(title, bold=True))
         for finding in findings:
@@ -47,14 +40,6 @@ def preflight(lesson, target, seat, offline, region, given) -> None:
         click.echo(f"\n{_together(jobs)}")
     if not all(checks.all_ok(findings) for _, findings in checked):
         raise SystemExit(2)
-
-
-def _serving_type(lesson: str | None, given: tuple[str, ...]) -> str:
-    """The instance type on which a lesson serves; empty if it does not."""
-    from workshop.jobs.lesson_jobs import lesson_parameters
-
-    known = lesson_parameters(lesson.zfill(2)) if lesson else {}
-    return (known | dict(map(parameter, given))).get("serving_type", "") if known else ""
 
 
 def _together(jobs: list) -> str:
@@ -84,12 +69,23 @@ def _session(target: str, seat: str):
 def _lesson_jobs(lesson: str, seat: str, session, given: tuple[str, ...]) -> list:
     """The jobs of a lesson, as they would be sent to AWS."""
     from workshop.account import preflight as checks
+    from workshop.jobs.job_preview import preview, preview_session
+    from workshop.jobs.lesson_jobs import UnknownLesson, lesson_jobs
+    from workshop.jobs.session import SessionError
 
-    names = {"region": session.region, "network": _network(session)} if session else {}
-    jobs = previewed(lesson, "aws", seat, dict(map(parameter, given)), **names)
+    values = dict(map(parameter, given))
+    try:
+        sends_nothing = preview_session("aws", seat, session.region if session else "")
+        jobs = lesson_jobs(lesson, values)
+    except (UnknownLesson, SessionError) as error:
+        raise WrongUse(str(error)) from error
     if not jobs:
         raise WrongUse(f"Lesson {lesson} starts no job on SageMaker: there is nothing to check.")
-    return [checks.JobConfiguration.from_estimator(row.estimator, row.name) for row in jobs]
+    network = _network(session) if session else None
+    if values.get("subnets") and values.get("security_group_ids"):
+        network = {name: values[name] for name in ("subnets", "security_group_ids")}
+    previewed = preview(jobs, sends_nothing, network)
+    return [checks.JobConfiguration.from_estimator(row.estimator, row.name) for row in previewed]
 
 
 def _network(session) -> dict | None:

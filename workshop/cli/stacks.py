@@ -67,15 +67,11 @@ def up(names, seat, target, given) -> None:
     stack can't be created, 2 usage error.
     """
     with opened(target, seat) as session:
-        from workshop.account.stacks import STACKS, StackError, check_parameters, deploy
+        from workshop.account.stacks import STACKS, deploy
 
         names = names or STACKS
         parameters = _parameters(given)
-        try:
-            check_parameters(names, parameters)
-        except StackError as error:
-            raise WrongUse(str(error)) from error
-        with _work(f"stacks up {' '.join(names)}", session), _spinner():
+        with _work(f"stacks up {' '.join(names)}", session):
             deploy(session, names, click.echo, parameters)
 
 
@@ -117,8 +113,7 @@ def down(names, seat, target, yes) -> None:
                 return
             if target == "aws" and not yes:
                 _ask(there, session.region)
-            with _spinner():
-                account.delete(session, [row.name for row in there], click.echo)
+            account.delete(session, [row.name for row in there], click.echo)
 
 
 @contextlib.contextmanager
@@ -154,13 +149,6 @@ def _ask(rows: list, region: str) -> None:
     click.confirm("Delete?", abort=True)
 
 
-def _spinner():
-    """CloudFormation takes minutes: at a terminal a spinner moves meanwhile."""
-    from rich.console import Console
-
-    return Console(stderr=True).status("CloudFormation is at work")
-
-
 def _show(session, stacks: list) -> None:
     from workshop.account.prices import hourly_cost
 
@@ -176,9 +164,7 @@ def _show(session, stacks: list) -> None:
         free = "On this machine nothing costs anything."
         click.echo(f"{free} On AWS this would be {total:.3f} USD an hour.")
         return
-    oldest = min((cost.oldest for cost in costs if cost.oldest), default=None)
-    prices = f", at us-east-1's prices of {oldest} or later" if oldest else ""
     click.echo(
-        f"{total:.3f} USD an hour for what is here, used or not{prices}. What is stored, and "
-        "gigabytes that move, are charged besides."
+        f"{total:.3f} USD an hour for what is here, used or not, at the prices of "
+        "workshop/account/prices.toml. What is stored, and gigabytes that move, come on top."
     )

@@ -10,12 +10,12 @@ from __future__ import annotations
 import datetime
 import json
 import re
-from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import nbformat
+import pandas as pd
 
 from workshop.course import render
 from workshop.course.lessons import lessons, number
@@ -24,8 +24,8 @@ from workshop.lesson.results import read_results
 from workshop.paths import NOTEBOOKS
 
 FORMAT = 1
-MAX_BYTES = 5_000_000  # bytes; a hand-in has some thousands
 RIGHT, WRONG, OPEN = "right", "wrong", "open"
+MARKS = {RIGHT: "✓", WRONG: "✗", OPEN: "·"}
 # To the next exercise's: a message may have several lines.
 SAID = re.compile(
     r"(?:^|\n|: )(\d\d\.[1-9])(: right\.|: | is not answered)((?:(?!\n\d\d\.[1-9]).)*)", re.DOTALL
@@ -33,20 +33,14 @@ SAID = re.compile(
 MAX_MESSAGE = 300  # characters of a message in a hand-in
 
 
-class Unreadable(ValueError):
+HandIn = dict[str, Any]  # what `hand_in` returns
+
+
+class Unreadable(Exception):
     """A file that is no hand-in; the message says why."""
 
 
-@dataclass(frozen=True)
-class HandIn:
-    """One participant's file. lessons: number -> what `lesson_state` returns; when: it was made."""
-
-    name: str
-    lessons: dict[str, dict[str, Any]]
-    when: str = ""
-
-
-def hand_in(name: str, notebooks: Path = NOTEBOOKS) -> dict[str, Any]:
+def hand_in(name: str, notebooks: Path = NOTEBOOKS) -> HandIn:
     """What a participant's notebooks hold, ready for JSON."""
     states = {}
     for path in lessons(notebooks):
@@ -103,153 +97,140 @@ def _checked(exercises: Path) -> dict[str, list[str]]:
 
 
 def read(path: Path) -> HandIn:
-    """A hand-in's content. Raises Unreadable."""
+    """A hand-in, as `hand_in` makes one. Raises Unreadable."""
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise Unreadable("larger than any hand-in")
         content = json.loads(path.read_text(encoding="utf-8"))
+        if content["format"] != FORMAT:
+            raise Unreadable(f"of format {content['format']!r}; this kit reads format {FORMAT}")
+        content["name"] = content["name"].strip()
+        _people([content]), _results([content]), _guesses([content])
     except (OSError, ValueError, RecursionError) as error:
         raise Unreadable(str(error).splitlines()[0]) from None
-    if not isinstance(content, dict) or "format" not in content:
-        raise Unreadable("not a hand-in: `workshop class hand-in` writes one")
-    if content["format"] != FORMAT:
-        raise Unreadable(f"of format {content['format']!r}; this kit reads format {FORMAT}")
-    name, states = content.get("name"), content.get("lessons")
-    if not (isinstance(name, str) and name.strip() and isinstance(states, dict)):
-        raise Unreadable("without a name or its lessons")
-    for lesson, state in states.items():
-        if not _is_state(state):
-            raise Unreadable(f"lesson {lesson[:10]!r} is not as `workshop class hand-in` writes it")
-    return HandIn(name.strip()[:60], states, str(content.get("when", ""))[:30])
-
-
-def _is_state(state: object) -> bool:
-    return (
-        isinstance(state, dict)
-        and all(type(state.get(entry)) is int and state[entry] >= 0 for entry in ("run", "cells"))
-        and isinstance(state.get("section"), str)
-        and isinstance(state.get("exercises"), dict)
-        and all(
-            isinstance(entry, list)
-            and len(entry) == 2
-            and all(isinstance(part, str) for part in entry)
-            for entry in state["exercises"].values()
-        )
-        and isinstance(state.get("guesses"), dict)
-        and all(
-            isinstance(row, dict) and isinstance(row.get("off by"), str)
-            for row in state["guesses"].values()
-        )
-    )
+    except (KeyError, TypeError, AttributeError):
+        raise Unreadable("not as `workshop class hand-in` writes it") from None
+    if not content["name"]:
+        raise Unreadable("without a name")
+    return content
 
 
 def read_all(paths: list[Path]) -> tuple[list[HandIn], list[str]]:
-    """The hand-ins, and a line for each file that is none. Equal names get their file's."""
-    hand_ins, broken = [], []
+    """The hand-ins by name, and a line for each file that is none. Equal names get their file's."""
+    hand_ins, broken = {}, []
     for path in paths:
         try:
-            hand_ins.append((path, read(path)))
+            hand_ins[path] = read(path)
         except Unreadable as error:
             broken.append(f"{path.name}: {error}")
-    often = Counter(person.name for _, person in hand_ins)
-    named = [
-        replace(person, name=f"{person.name} ({path.name})") if often[person.name] > 1 else person
-        for path, person in hand_ins
-    ]
-    return sorted(named, key=lambda person: person.name.casefold()), broken
+    often = Counter(person["name"] for person in hand_ins.values())
+    for path, person in hand_ins.items():
+        if often[person["name"]] > 1:
+            person["name"] += f" ({path.name})"
+    return sorted(hand_ins.values(), key=lambda person: person["name"].casefold()), broken
 
 
 def not_handed_in(people: list[HandIn], roster: list[str]) -> list[str]:
-    """The roster's names that no hand-in bears; case and spaces do not matter.
-
-    Equal names are followed by their file's, see read_all.
-    """
-    there = [f"{_plain(person.name)} (" for person in people]
-    return [name for name in roster if not any(n.startswith(f"{_plain(name)} (") for n in there)]
-
-
-def _plain(name: str) -> str:
-    return " ".join(name.split()).casefold()
+    """The roster's names that no hand-in bears; case does not matter."""
+    there = {person["name"].partition(" (")[0].casefold() for person in people}
+    return [name for name in roster if name.casefold() not in there]
 
 
 def page(people: list[HandIn], broken: list[str], missing: list[str] | None = None) -> str:
     """The report as HTML; whatever the files hold is escaped. missing: names of a roster."""
-    results = {person.name: results_of(person) for person in people}
-    return render(
-        "class.html.j2",
-        people=people,
-        broken=broken,
-        missing=missing or [],
-        results=results,
-        checked=sorted({exercise for states in results.values() for exercise in states}),
-        lessons=sorted({lesson for person in people for lesson in person.lessons}),
-        where={person.name: where(person) for person in people},
-        exercises=stopping(people),
-        guesses=wrong_guesses(people),
-    )
-
-
-def results_of(person: HandIn) -> dict[str, list[str]]:
-    """A participant's exercises: number -> [state, message]."""
-    return {k: v for lesson in person.lessons.values() for k, v in lesson["exercises"].items()}
-
-
-def where(person: HandIn) -> str:
-    """The last section that was run, of the last lesson; "nowhere yet" without any."""
-    begun = [lesson for lesson, state in sorted(person.lessons.items()) if state["run"]]
-    return f"{begun[-1]} · {person.lessons[begun[-1]]['section']}" if begun else "nowhere yet"
-
-
-def stopping(people: list[HandIn]) -> list[dict[str, Any]]:
-    """Each exercise: how many have it right, wrong and open; what stops most people first.
-
-    Open counts only for those who have run the exercise's lesson, or another of its exercises.
-    """
-    counts: dict[str, Counter] = defaultdict(Counter)
-    messages: dict[str, Counter] = defaultdict(Counter)
-    for state in (state for person in people for state in person.lessons.values()):
-        for exercise, (verdict, message) in state["exercises"].items():
-            counts[exercise][verdict] += 1
-            if verdict == WRONG:
-                messages[exercise][message] += 1
-    rows = [
-        {
-            "exercise": exercise,
-            **{verdict: count[verdict] for verdict in (RIGHT, WRONG, OPEN)},
-            "message": messages[exercise].most_common(1)[0][0] if messages[exercise] else "",
-        }
-        for exercise, count in counts.items()
+    results = _results(people)
+    tables = {
+        "Who is where": ("Cells run, of all; exercises right.", _people(people)),
+        "Who has which exercise right": (
+            "✓ right, ✗ wrong, · open.",
+            results.pivot(index="name", columns="exercise", values="verdict").replace(MARKS),
+        ),
+        "Which exercise stops people": (
+            "The last result of each check. Open: never checked, by somebody who has begun.",
+            stopping(results),
+        ),
+        "Which guesses were wrong": (
+            "Wrong: another choice, or a number off by a factor of two or more.",
+            wrong_guesses(_guesses(people)),
+        ),
+    }
+    shown = [
+        (title, note, table.rename_axis(index=None, columns=None).to_html(na_rep="", border=0))
+        for title, (note, table) in tables.items()
     ]
-    return sorted(rows, key=lambda row: (-row[WRONG], -row[OPEN], row["exercise"]))
+    values = {"count": len(people), "broken": broken, "missing": missing or []}
+    return render("class.html.j2", tables=shown, **values)
 
 
-def wrong_guesses(people: list[HandIn]) -> list[dict[str, Any]]:
+def _people(people: list[HandIn]) -> pd.DataFrame:
+    """A row for each participant, a column for each lesson that somebody has begun."""
+    rows = {}
+    for person in people:
+        row, last = {}, "nowhere yet"
+        for lesson, state in sorted(person["lessons"].items()):
+            right = sum(verdict == RIGHT for verdict, _ in state["exercises"].values())
+            row[lesson] = f"{state['run']:d}/{state['cells']:d}; {right} right"
+            if state["run"]:
+                last = f"{lesson} · {state['section']}"
+        rows[person["name"]] = row | {"last section run": last, "handed in": person.get("when", "")}
+    begun = sorted({lesson for person in people for lesson in person["lessons"]})
+    table = pd.DataFrame.from_dict(rows, orient="index")
+    return table[[*begun, "last section run", "handed in"]]
+
+
+def _results(people: list[HandIn]) -> pd.DataFrame:
+    """A row for each exercise of each participant."""
+    rows = [
+        (person["name"], exercise, verdict, message)
+        for person in people
+        for state in person["lessons"].values()
+        for exercise, (verdict, message) in state["exercises"].items()
+    ]
+    return pd.DataFrame(rows, columns=["name", "exercise", "verdict", "message"])
+
+
+def _guesses(people: list[HandIn]) -> pd.DataFrame:
+    """A row for each question that a participant has guessed at."""
+    rows = [
+        (question, str(row["your guess"])[:40], row["off by"].strip())
+        for person in people
+        for state in person["lessons"].values()
+        for question, row in state["guesses"].items()
+        if row["off by"] != "-"
+    ]
+    return pd.DataFrame(rows, columns=["question", "guess", "off by"])
+
+
+def stopping(results: pd.DataFrame) -> pd.DataFrame:
+    """Each exercise: how many have it wrong, open and right; what stops most people first."""
+    table = pd.crosstab(results["exercise"], results["verdict"])
+    table = table.reindex(columns=[WRONG, OPEN, RIGHT], fill_value=0)
+    messages = results[results["verdict"] == WRONG].groupby("exercise")["message"]
+    table["most frequent message"] = messages.agg(_frequent, 1)
+    return table.sort_values([WRONG, OPEN], ascending=False, kind="stable")
+
+
+def wrong_guesses(guesses: pd.DataFrame) -> pd.DataFrame:
     """Each question: how many guessed, how many wrongly, and their guesses; the worst first.
 
     Wrong: another choice, or a number that is off by a factor of two or more.
     """
-    by_question: dict[str, list[dict]] = defaultdict(list)
-    for state in (state for person in people for state in person.lessons.values()):
-        for question, row in state["guesses"].items():
-            if row["off by"] != "-":
-                by_question[question].append(row)
-    rows = []
-    for question, guessed in by_question.items():
-        wrong = [guess for guess in guessed if is_wrong(guess["off by"])]
-        common = Counter(str(guess.get("your guess", ""))[:40] for guess in wrong).most_common(3)
-        rows.append(
-            {
-                "question": question,
-                "guessed": len(guessed),
-                "wrong": len(wrong),
-                "common": ", ".join(f"{guess} ({count})" for guess, count in common),
-                "high": sum("too high" in guess["off by"] for guess in wrong),
-                "low": sum("too low" in guess["off by"] for guess in wrong),
-            }
-        )
-    return sorted(rows, key=lambda row: (-row["wrong"] / row["guessed"], row["question"]))
+    off = guesses["off by"]
+    wrong = guesses[off.eq("another answer") | off.str.contains(" times too ")]
+    by_question = wrong.groupby("question")
+    table = pd.DataFrame(
+        {
+            "guessed": guesses.groupby("question").size(),
+            "wrong": by_question.size(),
+            "too high": by_question["off by"].agg(lambda some: some.str.contains("high").sum()),
+            "too low": by_question["off by"].agg(lambda some: some.str.contains("low").sum()),
+            "frequent wrong guesses": by_question["guess"].agg(_frequent, 3),
+        }
+    )
+    numbers_of = table.columns[:4]
+    table[numbers_of] = table[numbers_of].fillna(0).astype(int)
+    return table.sort_values("wrong", ascending=False, kind="stable")
 
 
-def is_wrong(off_by: str) -> bool:
-    """Whether a guess counts as wrong, by the words in which `compare` said how far off it was."""
-    return off_by == "another answer" or (" times too " in off_by)
+def _frequent(texts: pd.Series, count: int) -> str:
+    """The most frequent of some texts, with how often each is there."""
+    common = texts.value_counts().head(count)
+    return ", ".join(f"{text} ({often})" for text, often in common.items())

@@ -121,11 +121,11 @@ def _remove_earlier(notebooks: list[Path], out: Path) -> None:
 
 
 def _end_what_costs(target: str, parameters: dict, began: datetime.datetime) -> None:
-    """End what this run's notebooks have started and left; name what is still billed."""
-    opened = session(target, parameters.get("seat", "me"))
-    cleanup.end_what_runs(opened, began)
-    for line in cleanup.still_billed(opened):
-        print(line, flush=True)
+    """End what this run's notebooks have started and left; say where the rest is shown."""
+    seat = parameters.get("seat", "me")
+    cleanup.end_what_runs(session(target, seat), began)
+    where = f"--seat {seat} --target {target}"
+    print(f"What is left, and what it costs: workshop clean --dry-run {where}", flush=True)
 
 
 @contextlib.contextmanager

@@ -27,15 +27,13 @@ WITHOUT = "jobs run as plain processes"
 RANKS = "from mpi4py import MPI; w = MPI.COMM_WORLD; print(w.allreduce(1), flush=True)"
 
 
-def all_checks(port: int) -> list[tuple[str, Callable[[], CheckResult]]]:
-    """(name, check), in the order of display. port: the emulator's."""
+def all_checks() -> list[tuple[str, Callable[[], CheckResult]]]:
+    """(name, check), in the order of display."""
     return [
         ("Python", installed.python),
         ("packages", installed.packages),
-        ("C++ compiler", installed.compiler),
         ("Horovod", installed.horovod),
         ("mpirun", mpirun),
-        ("iproute2", iproute2),
         ("namespaces", namespaces),
         ("tc tbf", tbf),
         ("tc netem", netem),
@@ -43,13 +41,13 @@ def all_checks(port: int) -> list[tuple[str, Callable[[], CheckResult]]]:
         ("memory", memory),
         ("cores", cores),
         ("AWS CLI", aws_cli),
-        (f"port {port}", lambda: emulator_port(port)),
+        (f"port {local_sagemaker.DEFAULT_PORT}", emulator_port),
     ]
 
 
-def examine(port: int) -> Iterator[tuple[str, CheckResult]]:
+def examine() -> Iterator[tuple[str, CheckResult]]:
     """Run every check. A check that raises is a FAIL with its error."""
-    for name, check in all_checks(port):
+    for name, check in all_checks():
         try:
             yield name, check()
         except Exception as error:
@@ -79,14 +77,6 @@ def mpirun() -> CheckResult:
     )
 
 
-def iproute2() -> CheckResult:
-    missing = [name for name in ("ip", "tc") if local_sagemaker.system_command(name) is None]
-    if not missing:
-        return ok("ip and tc")
-    do = "sudo apt-get install iproute2 (or your system's package of that name)"
-    return warn(f"{' and '.join(missing)} not found: {WITHOUT}", do)
-
-
 def namespaces() -> CheckResult:
     """Start a trial pair of instances, as a job would."""
     kind, reason = local_sagemaker.isolation()
@@ -108,10 +98,8 @@ def netem() -> CheckResult:
 def _shaping(module: str, reason: str | None, quantity: str) -> CheckResult:
     if reason is None:
         return ok(f"links can be given a {quantity}")
-    if local_sagemaker.system_command("tc") is None:
-        return warn("no tc here", "see iproute2 above")
-    do = f"sudo modprobe sch_{module}, or do without: {reason.removeprefix('Error: ')}"
-    return warn(f"links can't be given a {quantity}: no {module}", do)
+    do = f"{reason.removeprefix('Error: ')}; for a missing module: sudo modprobe sch_{module}"
+    return warn(f"links can't be given a {quantity}", do)
 
 
 def run(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess:
@@ -182,7 +170,7 @@ def aws_cli() -> CheckResult:
     )
 
 
-def emulator_port(port: int) -> CheckResult:
+def emulator_port(port: int = local_sagemaker.DEFAULT_PORT) -> CheckResult:
     """Free, or the emulator of this state directory is there."""
     if is_free(port):
         return ok("free for the emulator")

@@ -4,10 +4,9 @@
         print(job.name, job.instance_count, job.instance_type, job.max_run)
 
 They are the jobs that one seat starts on AWS when every cell of a lesson runs once with
-target="aws". Cost tables, the teaching guide, `workshop preflight` and `workshop request` read this
-list. The lessons describe their jobs in their own cells, for people to read: a test compares the
-requests that an executed lesson sends with this list
-(tests/notebooks/lessons/test_jobs_as_declared.py).
+target="aws". Cost tables, the teaching guide and `workshop preflight` read this list. The lessons
+describe their jobs in their own cells, for people to read: a test compares the requests that an
+executed lesson sends with this list (tests/notebooks/lessons/test_jobs_as_declared.py).
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from __future__ import annotations
 import ast
 import contextlib
 import json
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +31,6 @@ Settings = dict[str, Any]  # fields of a LessonJob
 TENSORFLOW: Settings = {"framework": "tensorflow", "version": "2.12.0"}
 PYTORCH: Settings = {"framework": "pytorch", "version": "2.2.0"}
 UNASKED = "-x OMPI_MCA_btl_tcp_eager_limit=4000000"  # large messages go without asking first
-KINDS = {str: "a text", bool: "true or false", list: "a list", dict: "a mapping"}
 
 
 def _channels(dataset: str) -> dict[str, dict[str, str]]:
@@ -103,8 +100,8 @@ def lesson_jobs(lesson: str, values: Mapping[str, Any] | None = None) -> list[Le
 def check_parameters(where: str, values: Mapping[str, Any], known: Mapping[str, Any]) -> None:
     """Check names and values against those of a notebook's parameters cell.
 
-    Raises WrongParameter for a name that it does not set, a value of another type than the cell's
-    own, a number that is not a number, and one below 0. where: begins the message.
+    Raises WrongParameter for a name that it does not set, and a value of another type than the
+    cell's own. where: begins the message.
     """
     if unknown := sorted(set(values) - set(known)):
         raise WrongParameter(
@@ -118,14 +115,10 @@ def check_parameters(where: str, values: Mapping[str, Any], known: Mapping[str, 
 
 def expected_kind(value: object, default: object) -> str | None:
     """What a parameter must be, with its default as an example; None if the value fits."""
-    if isinstance(default, int | float) and not isinstance(default, bool):
-        kinds = (int,) if isinstance(default, int) else (int, float)
-        fits = type(value) in kinds and 0 <= value < math.inf  # type: ignore[operator]
-        kind = "a whole number" if isinstance(default, int) else "a number"
-        return None if fits else f"{kind} that is not below 0, such as {default}"
-    if default is None or type(value) is type(default):
+    kinds = (int, float) if type(default) is float else (type(default),)
+    if default is None or type(value) in kinds:
         return None
-    return f"{KINDS.get(type(default), type(default).__name__)}, such as {default!r}"
+    return f"{type(default).__name__}, such as {default!r}"
 
 
 def lesson_parameters(lesson: str) -> dict[str, Any]:

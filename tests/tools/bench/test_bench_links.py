@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tools.bench import emulators, links, tiers
+from tools.bench import narrow_links
 from workshop.measure import held_out
 
 
@@ -15,11 +15,11 @@ def line(event, **fields):
     return json.dumps({"event": event, **fields})
 
 
-class Jobs:
-    """Answers a job with lines that were made by hand: links of 200 Mbit/s, exactly."""
+def lines_of_a_job(requests):
+    """A `run` whose lines were made by hand: links of 200 Mbit/s, exactly. requests: grow."""
 
-    def run(self, script, **request):
-        self.request = request
+    def run(script, **request):
+        requests.append(request)
         lines = ["no record", '{"event": broken']
         place = {"instances": request["instances"], "ranks_per_instance": request["processes"]}
         lines.append(line("placement", **place))
@@ -33,47 +33,38 @@ class Jobs:
             lines.append(line("all_reduce", algorithm=algorithm, bytes=4_000_000, seconds=measured))
         return lines
 
+    return run
+
 
 def test_a_jobs_lines_become_points(capsys):
-    jobs = Jobs()
-    job = links.measure(jobs, (200, 1, 2, 4, "gloo,hierarchical", "4000000"), 5)
-    assert jobs.request["links"] == "200mbit 1ms" and jobs.request["blocks"] == 5
-    assert jobs.request["instances"] == 2 and jobs.request["processes"] == 4
+    requests = []
+    described = (200, 1, 2, 4, "gloo,hierarchical", "4000000")
+    job = narrow_links.all_reduces(lines_of_a_job(requests), described, 5)
+    (request,) = requests
+    assert request["links"] == "200mbit 1ms" and request["blocks"] == 5
+    assert request["instances"] == 2 and request["processes"] == 4
     assert {event["event"] for event in job["events"]} == {"placement", "link", "all_reduce"}
     points = held_out.all_reduces([job | {"latency_ms": 0}])
     assert points["measured"].tolist() == [0.3, 0.2], "the least"
     gloo = points["predicted"].iloc[0]
     assert gloo == pytest.approx(14 * (1e-3 + 8 * 500_000 / 200e6), rel=0.01)
-    links.report(points)
+    narrow_links.report(points)
     printed = capsys.readouterr().out
     assert "gloo, 4 MB, 2 x 4 ranks, 200 Mbit/s" in printed
     assert "2 held-out points: median error" in printed and "wrong winner" not in printed
     points["measured"] = [0.1, 0.2]
-    links.report(points)
+    narrow_links.report(points)
     printed = capsys.readouterr().out
     assert "the model says hierarchical, gloo was faster, 2.00 times" in printed
 
 
 def test_a_ratio_is_taken_within_a_block():
     seconds = {"gloo": [2.0, 4.0, 90.0], "hierarchical": [1.0, 2.0, 30.0]}
-    assert tiers.ratio(seconds, "gloo", "hierarchical") == 2.0
-
-
-def test_emulators_are_a_table_of_medians_and_ranges(capsys):
-    moto = {"start": [1.0, 4.0, 2.0], "describe": [9.0, 1009.0, 1000.0]}
-    emulators.report({"local-sagemaker": {"first_line": [3.0]}, "moto": moto})
-    rows = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines() if "|" in line]
-    cells = {cell[0].strip(): [value.strip() for value in cell[1:]] for cell in rows}
-    assert cells["start until it answers, s"] == ["nothing runs", "2.00 (1.00 to 4.00)"]
-    assert cells["DescribeTrainingJob, a second"] == ["nothing runs", "1,000 (9 to 1,009)"]
-    assert cells["from there to the script's first line, s"] == [
-        "3.00 (3.00 to 3.00)",
-        "nothing runs",
-    ]
+    assert narrow_links.ratio(seconds, "gloo", "hierarchical") == 2.0
 
 
 def test_an_unknown_benchmark_is_wrong_use():
     command = [sys.executable, "-m", "tools.bench", "linkz"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
-    assert "no benchmark linkz; there are links, steps, tiers, overlap, emulators" in done.stderr
+    assert "'linkz' is not one of" in done.stderr and "overlap" in done.stderr

@@ -1,4 +1,4 @@
-"""What the emulator never answers: warm pools, a deletion that takes its time.
+"""What the emulator never answers: a deletion that takes its time.
 
 Requests and answers are checked against SageMaker's own model.
 """
@@ -7,10 +7,9 @@ from types import SimpleNamespace
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
-from workshop.account import cleanup, resources, stacks
+from workshop.account import cleanup, resources
 from workshop.account.resources import NotDeleted
 
 NAME = "workshop-me-a-2026"
@@ -61,39 +60,6 @@ def status(text):
     return {"TrainingJobStatus": text}
 
 
-def warm(text):
-    return {"WarmPoolStatus": {"Status": text}}
-
-
-def test_a_pool_that_waits_is_found_and_one_that_is_over_is_not(sagemaker):
-    account, stub = sagemaker
-    other = SUMMARY | {"TrainingJobName": "workshop-me-b"} | warm("Terminated")
-    cold = SUMMARY | {"TrainingJobName": "workshop-me-c"}
-    listed = {"TrainingJobSummaries": [SUMMARY | warm("Available"), other, cold]}
-    stub.add_response("list_training_jobs", listed, {"NameContains": "workshop-me-"})
-    stub.add_response("list_tags", {"Tags": stacks.tags("me")}, {"ResourceArn": ARN})
-    two = {"ResourceConfig": {"InstanceType": "ml.m5.xlarge", "InstanceCount": 2}}
-    two["ResourceConfig"]["VolumeSizeInGB"] = 1
-    described(stub, two)
-    ((pool,), foreign) = cleanup.look(account, TYPES["warm pools"])
-    assert (pool.name, pool.usd_per_month, foreign) == (NAME, None, [])
-    assert pool.usd_per_hour == pytest.approx(2 * 0.23)
-    assert "billed" in pool.note
-
-
-@pytest.mark.parametrize(
-    ("answers", "refused"),
-    [(("Available", "Terminated"), ""), (("Available", "Available"), "still Completed after")],
-)
-def test_a_pool_is_ended_by_keeping_it_for_no_time(sagemaker, monkeypatch, answers, refused):
-    account, stub = sagemaker
-    request = {"TrainingJobName": NAME, "ResourceConfig": {"KeepAlivePeriodInSeconds": 0}}
-    stub.add_response("update_training_job", {"TrainingJobArn": ARN}, request)
-    described(stub, *map(warm, answers))
-    monkeypatch.setattr(resources, "WAIT_SECONDS", 1)  # two looks
-    _delete(account, "warm pools", refused)
-
-
 @pytest.mark.parametrize(
     ("before", "after", "refused"),
     [
@@ -122,15 +88,6 @@ def test_a_job_that_runs_is_stopped_however_it_ends(sagemaker, end):
     stub.add_response("stop_training_job", {}, {"TrainingJobName": NAME})
     described(stub, status("Stopping"), end and status(end))
     _delete(account, "running training jobs")
-
-
-def test_an_endpoint_whose_end_cannot_be_seen_is_told(sagemaker):
-    account, stub = sagemaker
-    stub.add_response("delete_endpoint", {}, {"EndpointName": NAME})
-    stub.add_client_error("describe_endpoint", "AccessDeniedException", "no")
-    account.sagemaker("Delete", "Endpoint", NAME)
-    with pytest.raises(ClientError, match="AccessDenied"):
-        TYPES["endpoints"].wait(account, NAME, lambda _: False)
 
 
 def test_a_job_that_is_being_deleted_does_not_run(sagemaker):

@@ -92,12 +92,3 @@ def test_on_aws_the_account_is_named(session, capsys):
     clean.show(cleanup.Inventory(), session)
     account = session.client("sts").get_caller_identity()["Account"]
     assert len(account) == 12 and f"us-east-1, account {account}." in capsys.readouterr().out
-
-
-def test_many_of_a_kind_are_one_row():
-    from workshop.account.cleanup import Resource
-
-    some = [Resource("models", f"m{at}", size=500) for at in range(clean.MAX_ROWS)]
-    assert len(clean.rows("models", some)) == clean.MAX_ROWS
-    (row,) = clean.rows("models", [*some, Resource("models", "last", size=None)])
-    assert row[:4] == ("models", "m0 and 6 others", "7", "not told")

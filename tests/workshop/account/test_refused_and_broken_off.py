@@ -28,23 +28,13 @@ CHANGING = [operation for group in TOGETHER for operation in group]
 LOOKS = {
     "ListTrainingJobs": "records of training jobs",
     "ListTags": "models",
-    "ListEndpoints": "endpoints",
-    "ListEndpointConfigs": "endpoint configurations",
-    "ListModels": "models",
-    "DescribeRepositories": "image repositories",
-    "ListTagsForResource": "image repositories",
-    "DescribeLogGroups": "log groups of endpoints",
     "DescribeLogStreams": "log streams of training jobs",
     "ListBuckets": "objects",
-    "GetBucketLocation": "objects",
-    "GetBucketTagging": "objects",
     "ListObjectVersions": "objects",
-    "ListMultipartUploads": "objects",
     "DescribeStacks": "stacks",
     "ListStacks": "log streams of the notebook instance",
 }
 COSTS = {
-    "DescribeEndpoint": "endpoints",
     "DescribeEndpointConfig": "endpoints",
     "DescribeImages": "image repositories",
     "DescribeNotebookInstance": "stacks",

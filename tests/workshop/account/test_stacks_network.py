@@ -6,7 +6,6 @@ import stacks_harness
 
 from workshop.account import stacks
 from workshop.account.prices import hourly_cost
-from workshop.account.stacks import template_resources
 from workshop.jobs import vpc
 
 REGION = stacks_harness.REGION
@@ -65,36 +64,6 @@ def zones(ec2, done):
     return [row["AvailabilityZone"] for row in sorted(rows, key=lambda row: row["CidrBlock"])]
 
 
-def rules_of(rows, way):
-    """What a group lets through, as (protocol, first port, last port, peer, description)."""
-    return sorted(
-        (rule["IpProtocol"], str(rule.get("FromPort")), str(rule.get("ToPort")), *source)
-        for rule in rows[way]
-        for source in [
-            *((row["CidrIp"], row.get("Description")) for row in rule["IpRanges"]),
-            *(("itself", None) for row in rule["UserIdGroupPairs"]),
-        ]
-    )
-
-
-def test_the_rules_here_are_the_templates(ec2, plain):
-    """Else a lesson shows here what no learner sees on AWS."""
-    rows = group(ec2, plain[1].outputs["SecurityGroupId"])
-    template = template_resources("network")
-    expected = {"IpPermissions": [], "IpPermissionsEgress": []}
-    for rule in template["TrainingGroup"]["Properties"]["SecurityGroupEgress"]:
-        ports = str(rule["FromPort"]), str(rule["ToPort"])
-        expected["IpPermissionsEgress"].append(
-            (rule["IpProtocol"], *ports, rule["CidrIp"], rule["Description"])
-        )
-    for part, way in (("From", "IpPermissions"), ("To", "IpPermissionsEgress")):
-        rule = template[f"TrainingGroup{part}Itself"]["Properties"]
-        expected[way].append((rule["IpProtocol"], "None", "None", "itself", None))
-    assert {way: rules_of(rows, way) for way in expected} == {
-        way: sorted(rules) for way, rules in expected.items()
-    }
-
-
 def test_the_subnet_is_private(ec2, plain):
     _, done = plain
     (subnet,) = ec2.describe_subnets(SubnetIds=[done.outputs["SubnetId"]])["Subnets"]
@@ -106,12 +75,6 @@ def test_the_subnet_is_private(ec2, plain):
         for row in ec2.describe_internet_gateways()["InternetGateways"]
         if done.outputs["VpcId"] in [there["VpcId"] for there in row["Attachments"]]
     ]
-
-
-def test_private_names_of_endpoints_resolve_in_the_vpc():
-    """Asked of the template: moto does not keep these two."""
-    properties = template_resources("network")["Vpc"]["Properties"]
-    assert properties["EnableDnsSupport"] is True and properties["EnableDnsHostnames"] is True
 
 
 def test_jobs_are_in_one_zone_and_an_endpoint_in_two_with_a_way_to_s3(ec2, plain):
@@ -168,12 +131,3 @@ def test_the_nat_comes_and_goes_with_its_parameter_and_its_cost_and_all_goes_at_
     assert not ec2.describe_internet_gateways()["InternetGateways"]
     left = {row["GroupId"] for row in ec2.describe_security_groups()["SecurityGroups"]}
     assert done.outputs["SecurityGroupId"] in groups - left
-
-
-def test_the_network_without_a_stack_leads_to_s3_after_a_stack_is_gone(ec2):
-    """An endpoint that was deleted is listed for a while, with the seat's tags."""
-    session, _ = up("gone")
-    stacks.delete(session, log=lambda _: None)
-    (subnet,) = ec2.describe_subnets(SubnetIds=vpc.network(session)["subnets"])["Subnets"]
-    filters = [{"Name": "vpc-id", "Values": [subnet["VpcId"]]}]
-    assert ec2.describe_vpc_endpoints(Filters=filters)["VpcEndpoints"]

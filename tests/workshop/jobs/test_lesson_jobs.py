@@ -1,4 +1,4 @@
-"""The list of the lessons' jobs: its requests are right for AWS; what `workshop request` prints.
+"""The list of the lessons' jobs: its requests are right for AWS.
 
 That the list is what the lessons send is tested where lessons are executed: tests/notebooks.
 """
@@ -85,39 +85,18 @@ def test_the_preview_is_what_is_sent(session, estimator):
     assert TIME.sub("", json.dumps(previewed)) == TIME.sub("", json.dumps(received))
 
 
-def test_nothing_is_needed_and_nothing_starts(command, tmp_path, monkeypatch):
+def test_nothing_is_needed_and_nothing_starts(tmp_path, monkeypatch):
     monkeypatch.setenv("LOCAL_SAGEMAKER_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setenv("AWS_PROFILE", "no-such-profile")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://192.0.2.1")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
     hosts = []
     monkeypatch.setattr(socket, "getaddrinfo", lambda host, *_, **__: hosts.append(host))
-    status, output = command("request", "00")
-    assert status == 0, output
-    (request,) = json.loads(output).values()
-    assert request["RoleArn"].startswith("arn:aws:iam::" + "0" * 12)
+    (job,) = preview(lesson_jobs("00", {"epochs": 3}), preview_session("aws", "anna"))
+    assert job.request["RoleArn"].startswith("arn:aws:iam::" + "0" * 12)
+    assert job.request["HyperParameters"]["epochs"] == "3"
+    assert ".eu-central-1." in job.request["AlgorithmSpecification"]["TrainingImage"]
+    assert job.request["TrainingJobName"].startswith("workshop-anna-first-")
     assert hosts == [], "something looked for a host"
     assert os.environ["AWS_PROFILE"] == "no-such-profile", "the shell's variables are back"
     assert daemon.running(tmp_path / "state") is None and not (tmp_path / "state").exists()
-
-
-def test_a_parameter_and_a_region_are_taken_over(command):
-    options = ["--target", "aws", "--region", "eu-central-1", "-p", "epochs=3", "--seat", "anna"]
-    _, output = command("request", "00", "first", *options)
-    request = json.loads(output)
-    assert request["HyperParameters"]["epochs"] == "3"
-    assert ".eu-central-1." in request["AlgorithmSpecification"]["TrainingImage"]
-    assert request["TrainingJobName"].startswith("workshop-anna-first-")
-
-
-def test_with_stacks_it_has_their_names(command, session, sagemaker_emulator):
-    assert session.bucket  # made, if they are not there yet
-    status, output = command("request", "00", "1", "--stacks", "--seat", "tests")
-    assert status == 0, output
-    request = json.loads(output)
-    assert request["RoleArn"] == session.role
-    assert request["OutputDataConfig"]["S3OutputPath"] == f"s3://{session.bucket}/jobs"
-
-
-def test_stacks_that_are_not_there_are_named(command, sagemaker_emulator):
-    status, output = command("request", "00", "--stacks", "--seat", "nobody")
-    assert status == 2 and "workshop-nobody-storage is not there" in output

@@ -6,10 +6,10 @@
         print(finding.ok, finding.topic, finding.reason, finding.remedy, finding.source)
 
 `check` makes no request: the rules (`rules.py`) know which parts of a job do not go together. `ask`
-asks AWS (or the emulator) what only they know: quotas, images, subnets.
+asks AWS (or the emulator) what only they know: quotas, subnets.
 """
 
-from workshop.account.preflight.asking import ask, serving
+from workshop.account.preflight.asking import ask
 from workshop.account.preflight.facts import Finding, all_ok
 from workshop.account.preflight.job import BadConfiguration, JobConfiguration
 from workshop.account.preflight.rules import check, most_usd
@@ -22,5 +22,4 @@ __all__ = [
     "ask",
     "check",
     "most_usd",
-    "serving",
 ]

@@ -1,8 +1,7 @@
-"""What only AWS knows: quotas, images, subnets, groups. Reads, and never makes anything."""
+"""What only AWS knows: quotas, subnets, groups. Reads, and never makes anything."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
@@ -11,11 +10,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 from workshop.account.preflight.facts import Finding, bad, facts, unknown
 from workshop.account.preflight.job import JobConfiguration
 
-# account.dkr.ecr.region.domain/repository:tag, or @digest in the place of the tag
-ADDRESS = re.compile(
-    r"(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.[a-z.]+/"
-    r"(?P<repository>[a-z0-9._/-]+)(?::(?P<tag>[\w.-]+)|@(?P<digest>sha256:[0-9a-f]{64}))"
-)
 ALL_INSTANCES = "Number of instances across all training jobs"
 INCREASE = (
     "Request an increase: Service Quotas, Amazon SageMaker, the quota's name. Small increases are "
@@ -34,7 +28,7 @@ def ask(job: JobConfiguration, session) -> list[Finding]:
     does not have) becomes a finding with ok=None that says so.
     """
     findings: list[Finding] = []
-    for topic, question in {"quota": quota, "image": image, "network": network}.items():
+    for topic, question in {"quota": quota, "network": network}.items():
         try:
             findings += question(job, session)
         except (ClientError, BotoCoreError) as error:
@@ -43,7 +37,7 @@ def ask(job: JobConfiguration, session) -> list[Finding]:
 
 
 def quota(job: JobConfiguration, session) -> Iterator[Finding]:
-    """The quotas of the type, of its warm pools, and of all instances of the account together.
+    """The quotas of the type, and of all instances of the account together.
 
     Service Quotas does not say whether other jobs are using part of them now.
     """
@@ -51,29 +45,14 @@ def quota(job: JobConfiguration, session) -> Iterator[Finding]:
     if not quotas:
         yield unknown("quota", "Service Quotas lists no quota of SageMaker here.")
         return
-    usages = ["spot training job usage" if job.use_spot else "training job usage"]
-    usages += ["training warm pool usage"] * bool(job.keep_alive)
-    names = [f"{job.instance_type} for {usage}" for usage in usages]
-    for name in [*names, *({ALL_INSTANCES} & quotas.keys())]:
-        yield _enough(quotas, name, job.instance_count, job.region, "this job takes")
+    usage = "spot training job usage" if job.use_spot else "training job usage"
+    for name in [f"{job.instance_type} for {usage}", *({ALL_INSTANCES} & quotas.keys())]:
+        yield _enough(quotas, name, job)
 
 
-def serving(instance_type: str, session) -> list[Finding]:
-    """Whether one instance of a type may serve: as an endpoint, and in a batch transform."""
-    try:
-        quotas = all_quotas(session)
-    except (ClientError, BotoCoreError) as error:
-        return [unknown("quota", _refusal_reason(error))]
-    if not quotas:
-        return [unknown("quota", "Service Quotas lists no quota of SageMaker here.")]
-    return [
-        _enough(quotas, f"{instance_type} for {usage}", 1, session.region, "this lesson takes")
-        for usage in ("endpoint usage", "transform job usage")
-    ]
-
-
-def _enough(quotas: dict[str, float], name: str, need: int, region: str, who: str) -> Finding:
+def _enough(quotas: dict[str, float], name: str, job: JobConfiguration) -> Finding:
     """Whether a quota is there, and large enough."""
+    need, region = job.instance_count, job.region
     allowed = quotas.get(name)
     if allowed is None:
         return bad(
@@ -84,41 +63,9 @@ def _enough(quotas: dict[str, float], name: str, need: int, region: str, who: st
             "region-message",
         )
     if allowed < need:
-        reason = f'The quota "{name}" is {allowed:g} in {region}; {who} {need}.'
+        reason = f'The quota "{name}" is {allowed:g} in {region}; this job takes {need}.'
         return bad("quota", reason, INCREASE, "quota-wait")
-    return Finding("quota", True, f'"{name}" is {allowed:g}; {who} {need}.')
-
-
-def image(job: JobConfiguration, session) -> Iterator[Finding]:
-    """Whether the job's image exists. AWS's own registries may refuse to say."""
-    if session.target == "local" and not job.image_uri:
-        yield unknown("image", "the emulator pulls no image, and so knows of none of AWS's.")
-        return
-    try:
-        address = job.image
-    except ValueError:
-        return  # there is a finding about that already
-    parts = ADDRESS.fullmatch(address)
-    if parts is None:
-        yield unknown("image", f"{address} is not an address in ECR.")
-        return
-    which = {"imageTag": parts["tag"]} if parts["tag"] else {"imageDigest": parts["digest"]}
-    ecr = session.boto_session.client("ecr", region_name=parts["region"])
-    try:
-        ecr.describe_images(
-            registryId=parts["account"], repositoryName=parts["repository"], imageIds=[which]
-        )
-    except ClientError as error:
-        code = error.response["Error"]["Code"]
-        if code not in ("RepositoryNotFoundException", "ImageNotFoundException"):
-            raise
-        yield bad(
-            "image",
-            f"ECR has no {address} ({code}).",
-            "Check name and tag; build and push an image of your own first.",
-        )
-        return
-    yield Finding("image", True, f"{address} is in its registry.")
+    return Finding("quota", True, f'"{name}" is {allowed:g}; this job takes {need}.')
 
 
 def network(job: JobConfiguration, session) -> Iterator[Finding]:

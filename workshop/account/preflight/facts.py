@@ -1,4 +1,4 @@
-"""What is known about AWS without asking it (facts.toml, botocore's models), and a finding."""
+"""What is known about AWS without asking it (facts.toml), and a finding."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
-
-import boto3
-import botocore.session
 
 FACTS = Path(__file__).with_name("facts.toml")
 
@@ -57,22 +54,3 @@ def source(name: str) -> str:
     """Where a fact is documented, and the day on which it was read there."""
     row = facts()["sources"][name]
     return f"{row['address']} (read {row['read']})"
-
-
-@cache
-def training_types() -> list[str]:
-    """Every instance type that CreateTrainingJob takes, in botocore's model of the service."""
-    model = botocore.session.get_session().get_service_model("sagemaker")
-    resources = model.operation_model("CreateTrainingJob").input_shape.members["ResourceConfig"]
-    return list(resources.members["InstanceType"].enum)
-
-
-@cache
-def sagemaker_regions() -> frozenset[str]:
-    """The regions, of all partitions, in which SageMaker is."""
-    session = boto3.Session(region_name="us-east-1")
-    return frozenset(
-        region
-        for partition in session.get_available_partitions()
-        for region in session.get_available_regions("sagemaker", partition)
-    )

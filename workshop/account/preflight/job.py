@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
-from workshop.account.preflight.facts import facts, sagemaker_regions, training_types
+from workshop.account.preflight.facts import facts
 from workshop.account.prices import MAX_RUN_SECONDS, price_table
 
 FRAMEWORKS = ("tensorflow", "pytorch")
-AWS_IMAGE = re.compile(
-    r"/(?P<framework>tensorflow|pytorch)-training:(?P<version>[\d.]+)-[cg]pu-(?P<python>py\d+)"
-)
 
 
 class BadConfiguration(ValueError):
@@ -30,11 +26,10 @@ class JobConfiguration:
     """A training job, as the SDK's TensorFlow(...) and PyTorch(...) describe it.
 
     framework: "tensorflow" or "pytorch". distribution: as the SDK takes it. image_uri: an image
-    of your own; empty if the SDK chooses one. max_run, keep_alive: seconds; keep_alive is 0 without
-    a warm pool. debugger: whether the SDK adds SageMaker Debugger's hook to the request. script:
-    the entry point's text; empty if it is not available. name: for display.
+    of your own; empty if the SDK chooses one. max_run: seconds. script: the entry point's text;
+    empty if it is not available. name: for display.
 
-    Raises BadConfiguration for a framework or a number that no job could have.
+    Raises BadConfiguration for a framework or a distribution that no job could have.
     """
 
     framework: str
@@ -50,8 +45,6 @@ class JobConfiguration:
     use_spot: bool = False
     max_run: int = MAX_RUN_SECONDS
     checkpoint_s3_uri: str = ""
-    debugger: bool = False
-    keep_alive: int = 0
     script: str = ""
     name: str = "job"
 
@@ -65,23 +58,13 @@ class JobConfiguration:
                 f"distribution is {self.distribution!r}; it must be a dictionary, for example "
                 '{"mpi": {"enabled": True}}, or empty.'
             )
-        for name in ("instance_count", "max_run", "keep_alive"):
-            if type(getattr(self, name)) is not int:
-                raise BadConfiguration(f"{name} is {getattr(self, name)!r}; it must be an int.")
-        if not self.image_uri and not (self.framework_version and self.py_version):
-            raise BadConfiguration(
-                "framework_version and py_version are needed, or an image_uri in their place."
-            )
 
     @classmethod
     def from_estimator(cls, estimator, name: str = "job") -> JobConfiguration:
-        """The configuration of an estimator of the SDK, or of a ModelTrainer. Nothing is sent.
+        """The configuration of an estimator of the SDK. Nothing is sent.
 
-        Raises BadConfiguration if it is not an estimator of TensorFlow or PyTorch, nor a
-        ModelTrainer with an image of AWS's for one of them.
+        Raises BadConfiguration if it is not an estimator of TensorFlow or PyTorch.
         """
-        if hasattr(estimator, "source_code"):
-            return cls(**_from_trainer(estimator), name=name)
         if (framework := getattr(estimator, "_framework_name", None)) not in FRAMEWORKS:
             raise BadConfiguration(
                 f"{type(estimator).__name__} is not an estimator that preflight knows. It must be "
@@ -101,8 +84,6 @@ class JobConfiguration:
             use_spot=bool(estimator.use_spot_instances),
             max_run=estimator.max_run,
             checkpoint_s3_uri=estimator.checkpoint_s3_uri or "",
-            debugger=_adds_debugger(estimator),
-            keep_alive=estimator.keep_alive_period_in_seconds or 0,
             script=_text_of(estimator),
             name=name,
         )
@@ -188,12 +169,6 @@ class JobConfiguration:
         return self.processors[0] if self.processors[1] == "GPU" else 0
 
     @property
-    def offered(self) -> list[str]:
-        """The regions that have the type; empty if that is not known of it or of the region."""
-        regions = facts()["regions"]
-        return regions.get(self.instance_type, []) if self.region in regions["recorded"] else []
-
-    @property
     def efa(self) -> bool:
         """Whether the type has an Elastic Fabric Adapter."""
         return self.instance_type in facts()["efa"]["types"]
@@ -212,79 +187,10 @@ class JobConfiguration:
         """Whether the job's image is known to have a newer framework than this."""
         return self.version is not None and self.version > Version(version)
 
-    @cached_property
-    def image(self) -> str:
-        """The image's address, as the SDK resolves it. ValueError if it has none."""
-        if self.image_uri:
-            return self.image_uri
-        version, python = self.framework_version, self.py_version
-        if self.instance_type in training_types() and self.region in sagemaker_regions():
-            return _retrieved(self.framework, self.region, version, python, self.instance_type)
-        return f"{self.framework} {version}, {python}"
-
-
-def _adds_debugger(estimator) -> bool:
-    """Whether the SDK does so: unless told not to, or with servers or checkpoints."""
-    without = "parameter_server" in (estimator.distribution or {}) or estimator.checkpoint_s3_uri
-    return estimator.debugger_hook_config is not False and not without
-
-
-def _from_trainer(trainer) -> dict[str, Any]:
-    """The fields of a ModelTrainer, of version 3 or of version 2's sagemaker.modules."""
-    image = AWS_IMAGE.search(trainer.training_image or "")
-    if not image:
-        raise BadConfiguration(
-            f"training_image is {trainer.training_image!r}; preflight knows AWS's images for "
-            "training with TensorFlow and PyTorch."
-        )
-    compute, code, network = trainer.compute, trainer.source_code, trainer.networking
-    launcher, distribution = type(trainer.distributed).__name__, {}
-    if launcher == "Torchrun":
-        distribution = {"torch_distributed": {"enabled": True}}
-    elif launcher == "MPI":  # its number is that of all ranks
-        each = -(-(trainer.distributed.process_count_per_node or 1) // compute.instance_count)
-        options = " ".join(trainer.distributed.mpi_additional_options or ())
-        mpi = {"processes_per_host": each, "custom_mpi_options": options}
-        distribution = {"mpi": {"enabled": True} | mpi}
-    return {
-        "framework": image["framework"],
-        "instance_type": compute.instance_type,
-        "instance_count": compute.instance_count,
-        "framework_version": image["version"],
-        "py_version": image["python"],
-        "distribution": distribution,
-        "region": trainer.sagemaker_session.boto_region_name,
-        "subnets": tuple(network.subnets or ()) if network else (),
-        "security_group_ids": tuple(network.security_group_ids or ()) if network else (),
-        "use_spot": bool(compute.enable_managed_spot_training),
-        "max_run": trainer.stopping_condition.max_runtime_in_seconds,
-        "checkpoint_s3_uri": trainer.checkpoint_config.s3_uri if trainer.checkpoint_config else "",
-        "keep_alive": compute.keep_alive_period_in_seconds or 0,
-        "script": _text_at(code.source_dir, code.entry_script),
-    }
-
 
 def _text_of(estimator) -> str:
     """The entry point of an estimator, if it is on this machine; otherwise empty."""
-    return _text_at(estimator.source_dir, estimator.entry_point)
-
-
-def _text_at(source_dir: str | None, script: str | None) -> str:
-    path = Path(str(source_dir or ""), str(script or ""))
     with contextlib.suppress(OSError, UnicodeDecodeError):
+        path = Path(str(estimator.source_dir or ""), str(estimator.entry_point or ""))
         return path.read_text(encoding="utf-8")
     return ""
-
-
-@cache  # the SDK reads its tables anew for each image
-def _retrieved(framework: str, region: str, version: str, python: str, instance_type: str) -> str:
-    from sagemaker import image_uris  # slow
-
-    return image_uris.retrieve(
-        framework,
-        region,
-        version=version,
-        py_version=python,
-        instance_type=instance_type,
-        image_scope="training",
-    )

@@ -12,47 +12,35 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from workshop.account.preflight.facts import (
-    Finding,
-    facts,
-    sagemaker_regions,
-    source,
-    training_types,
-    unknown,
-)
+from workshop.account.preflight.facts import Finding, facts, source, unknown
 from workshop.account.preflight.job import JobConfiguration
-from workshop.account.prices import Cost, cost, up_to_cents
+from workshop.account.prices import cost, up_to_cents
 
 Cases = Iterator[tuple[str, str]]  # a reason and a remedy for each
 
 
 @dataclass(frozen=True)
 class Rule:
-    """topic: of its findings. ok: of its findings: False, or None for what cannot be known.
-
-    source_name: under [sources] of facts.toml; empty for a rule about the configuration alone.
-    """
+    """topic: of its findings. source_name: under [sources] of facts.toml."""
 
     topic: str
     source_name: str
-    ok: bool | None
     match: Callable[[JobConfiguration], Cases]
 
     def findings(self, job: JobConfiguration) -> Iterator[Finding]:
         """What the rule says against a job."""
         for reason, remedy in self.match(job):
-            where = source(self.source_name) if self.source_name else ""
-            yield Finding(self.topic, self.ok, reason, remedy, where)
+            yield Finding(self.topic, False, reason, remedy, source(self.source_name))
 
 
 RULES: dict[str, Rule] = {}  # in the order in which findings are shown
 
 
-def rule(topic: str, source_name: str = "", ok: bool | None = False):
+def rule(topic: str, source_name: str):
     """Add a function to RULES under its name."""
 
     def add(match: Callable[[JobConfiguration], Cases]):
-        RULES[match.__name__] = Rule(topic, source_name, ok, match)
+        RULES[match.__name__] = Rule(topic, source_name, match)
         return match
 
     return add
@@ -70,9 +58,7 @@ def check(configuration: JobConfiguration | None = None, **fields) -> list[Findi
         # A strategy cannot be judged by a dictionary that the SDK does not understand.
         if each.topic != "strategy" or all(row.topic != "distribution" for row in findings):
             findings += each.findings(job)
-    if all(finding.ok is None for finding in findings):
-        findings.insert(0, Finding("job", True, _start(job)))
-    return [*findings, price(job)]
+    return [*(findings or [Finding("job", True, _start(job))]), price(job)]
 
 
 def _start(job: JobConfiguration) -> str:
@@ -83,47 +69,8 @@ def _start(job: JobConfiguration) -> str:
         start = "without a distribution, each instance runs the script and knows of no other"
     else:
         start = "one process runs the script"
-    return f"In {job.image}, in {job.region}: {start}."
-
-
-# Instances
-
-
-@rule("instances", "api")
-def unknown_type(job: JobConfiguration) -> Cases:
-    if job.instance_type not in training_types():
-        hint = _near(job.instance_type, training_types(), "For example: ml.c5.xlarge.", count=3)
-        if (full := f"ml.{job.instance_type}") in training_types():
-            hint = f'Did you mean {full}? SageMaker\'s names begin with "ml.".'
-        yield f'SageMaker trains on no instance type "{job.instance_type}".', hint
-
-
-@rule("instances", "regions")
-def unknown_region(job: JobConfiguration) -> Cases:
-    if job.region not in sagemaker_regions():
-        hint = _near(job.region, sagemaker_regions(), "For example: us-east-1.")
-        yield f'SageMaker has no region "{job.region}".', hint
-
-
-@rule("instances", "ec2-offerings")
-def not_offered(job: JobConfiguration) -> Cases:
-    if job.offered and job.region not in job.offered:
-        yield (
-            f"The region {job.region} does not have {job.instance_type}. SageMaker would answer "
-            "that the resource is not available in this region.",
-            f"Take one of: {', '.join(job.offered)}.",
-        )
-
-
-# Image
-
-
-@rule("image", "sdk-images")
-def no_image(job: JobConfiguration) -> Cases:
-    try:
-        _ = job.image
-    except ValueError as error:
-        yield f"The SDK finds no image: {error}", "Take a version that it has, or an image_uri."
+    image = job.image_uri or f"{job.framework} {job.framework_version}"
+    return f"In {image}, in {job.region}: {start}."
 
 
 # The dictionary `distribution`
@@ -136,7 +83,7 @@ def unknown_key(job: JobConfiguration) -> Cases:
         if key.lower() in meant:
             hint = f'Did you mean "{meant[key.lower()]}"?'
         else:
-            hint = _near(key, strategies, f"Known keys: {', '.join(strategies)}.", quote='"')
+            hint = _near(key, strategies, f"Known keys: {', '.join(strategies)}.")
         yield f'The SDK ignores the unknown key "{key}": the job would start without it.', hint
 
 
@@ -147,7 +94,7 @@ def unknown_option(job: JobConfiguration) -> Cases:
         names = [*facts()["strategies"][key], "modelparallel"]
         for name in options if isinstance(options, Mapping) else ():
             if name not in names:
-                hint = _near(name, names, f"{key} takes: {', '.join(names)}.", quote='"')
+                hint = _near(name, names, f"{key} takes: {', '.join(names)}.")
                 yield (
                     f'"{name}" in {key} is unknown to the SDK, which leaves it out silently.',
                     hint,
@@ -240,16 +187,6 @@ def horovod_on_cpus(job: JobConfiguration) -> Cases:
         )
 
 
-@rule("strategy", "mpi-toolkit")
-def nccl_debug(job: JobConfiguration) -> Cases:
-    if "--NCCL_DEBUG" in str(job.mpi.get("custom_mpi_options")):
-        yield (
-            "--NCCL_DEBUG is no option of mpirun. Only SageMaker's toolkit knows it, and that sets "
-            "NCCL_DEBUG=INFO by itself.",
-            "Leave it out, or write -x NCCL_DEBUG=INFO, which every mpirun understands.",
-        )
-
-
 # SMDDP: few types, few versions, one launcher
 
 P4D = facts()["smddp"]["types"]
@@ -265,18 +202,9 @@ def smddp_on_p5(job: JobConfiguration) -> Cases:
         )
 
 
-@rule("strategy", "smddp-p3")
-def smddp_on_p3(job: JobConfiguration) -> Cases:
-    if job.smddp and job.family.startswith("p3"):
-        yield (
-            f"SMDDP has given up P3 ({job.instance_type}), though the SDK's list still has it.",
-            f"{TAKE_P4D}.",
-        )
-
-
 @rule("strategy", "smddp")
 def smddp_on_other_types(job: JobConfiguration) -> Cases:
-    if not job.smddp or job.instance_type in P4D or job.family.startswith(("p3", "p5")):
+    if not job.smddp or job.instance_type in P4D or job.family.startswith("p5"):
         return
     if job.processors[1] == "vCPU":
         yield (
@@ -323,7 +251,7 @@ def smddp_by_torchrun(job: JobConfiguration) -> Cases:
         )
 
 
-# Processes, limits, Debugger
+# Processes, limits
 
 
 @rule("processes", "ec2-types")
@@ -337,16 +265,6 @@ def too_many_processes(job: JobConfiguration) -> Cases:
         )
 
 
-@rule("processes", ok=None)
-def unknown_hardware(job: JobConfiguration) -> Cases:
-    if job.processes > 1 and not job.processors[0]:
-        yield (
-            f"Could not be checked: how many GPUs and vCPUs {job.instance_type} has is not in "
-            "prices.toml.",
-            f"Make sure that it has {job.processes} or more.",
-        )
-
-
 @rule("limits", "spot")
 def spot_without_checkpoints(job: JobConfiguration) -> Cases:
     if job.use_spot and not job.checkpoint_s3_uri:
@@ -357,31 +275,18 @@ def spot_without_checkpoints(job: JobConfiguration) -> Cases:
         )
 
 
-@rule("debugger", "debugger", ok=None)
-def debugger(job: JobConfiguration) -> Cases:
-    """No objection: earlier customers may go on, and nobody has seen what others are answered."""
-    if job.debugger:
-        yield (
-            "Not known whether your account may: the SDK adds SageMaker Debugger to the job, which "
-            "takes no new customers since 2026-07-30.",
-            "Write debugger_hook_config=False.",
-        )
-
-
-def _near(name: str, known: Iterable[str], otherwise: str, count: int = 1, quote: str = "") -> str:
-    """What a misspelt name may have meant; `otherwise` if nothing is near."""
-    matches = difflib.get_close_matches(name, sorted(known), n=count)
-    names = " or ".join(f"{quote}{match}{quote}" for match in matches)
-    return f"Did you mean {names}?" if names else otherwise
+def _near(name: str, known: Iterable[str], otherwise: str) -> str:
+    """What a misspelt key may have meant; `otherwise` if nothing is near."""
+    matches = difflib.get_close_matches(name, known, n=1)
+    return f'Did you mean "{matches[0]}"?' if matches else otherwise
 
 
 # What it costs
 
 
 def most_usd(job: JobConfiguration) -> float:
-    """What a job costs at most, its warm pool included. Raises PriceNotKnown, ValueError."""
-    job_cost = cost(job.instance_type, job.instance_count, 0, job.max_run)
-    return job_cost.most_usd + _warm_usd(job, job_cost)
+    """What a job costs at most. Raises PriceNotKnown, ValueError."""
+    return cost(job.instance_type, job.instance_count, 0, job.max_run).most_usd
 
 
 def price(job: JobConfiguration) -> Finding:
@@ -390,14 +295,7 @@ def price(job: JobConfiguration) -> Finding:
         job_cost = cost(job.instance_type, job.instance_count, 0, job.max_run)
     except ValueError as error:  # PriceNotKnown is one
         return unknown("cost", str(error))
-    limit = f"At most {up_to_cents(job_cost.most_usd):.2f} USD, since max_run is {job.max_run} s"
-    if warm := _warm_usd(job, job_cost):
-        limit += f" (and {warm:.2f} USD for the warm pool)"
+    limit = f"At most {up_to_cents(job_cost.most_usd):.2f} USD, since max_run is {job.max_run} s."
     rate = f"{job_cost.usd_per_hour:g} USD per instance and hour on demand in {job_cost.region}."
     dated = f"{job_cost.source} (price list of {job_cost.price_date})"
-    return Finding("cost", True, f"{limit}. {rate}", source=dated)
-
-
-def _warm_usd(job: JobConfiguration, job_cost: Cost) -> float:
-    """What the job's instances cost while they are kept warm."""
-    return job.instance_count * job.keep_alive / 3600 * job_cost.usd_per_hour
+    return Finding("cost", True, f"{limit} {rate}", source=dated)

@@ -1,5 +1,7 @@
 """local-sagemaker beside moto's server: start, memory, a job on two instances, requests a second.
 
+    python local-sagemaker/beside_moto.py
+
 moto computes nothing: it says at once that a job is completed. What else README.md of
 local-sagemaker compares needs Docker.
 """
@@ -36,7 +38,7 @@ COMMANDS = {
     "local-sagemaker": ["-m", "local_sagemaker", "start", "--foreground", "--state", "{state}"],
     "moto": ["-m", "moto.server"],
 }
-MIN_ROUNDS = 5
+ROUNDS = 5
 DESCRIPTIONS, PUTS = 200, 50
 SCRIPT = """\
 import time
@@ -62,17 +64,16 @@ ROWS = {
 }
 
 
-def run(runs: int) -> dict[str, Any]:
-    """Measure and print. runs: rounds, at least 5. Returns name -> row -> a value a round."""
+def main() -> None:
+    """Measure and print."""
     measured: dict[str, dict[str, list[float]]] = {name: {} for name in COMMANDS}
-    for number in range(max(runs, MIN_ROUNDS)):
+    for number in range(ROUNDS):
         for name in random.sample(list(COMMANDS), len(COMMANDS)):
             with tempfile.TemporaryDirectory(prefix="bench-") as folder:
                 for row, value in measure(name, Path(folder) / "state").items():
                     measured[name].setdefault(row, []).append(value)
         print(f"round {number + 1}: measured", flush=True)
     report(measured)
-    return measured
 
 
 def measure(name: str, state: Path) -> dict[str, float]:
@@ -194,3 +195,7 @@ def report(measured: dict[str, dict[str, list[float]]]) -> None:
             cells.append(words if values else "nothing runs")
         table.add_row(title, *cells)
     Console(width=100).print(table)
+
+
+if __name__ == "__main__":
+    main()

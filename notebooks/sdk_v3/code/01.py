@@ -1,0 +1,15 @@
+# %% ddp
+trainer = ModelTrainer(
+    source_code=SourceCode(source_dir="../scripts/train", entry_script="train_torch_ddp.py"),
+    distributed=Torchrun(),
+    compute=Compute(instance_type="ml.c5.xlarge", instance_count=2),
+    hyperparameters={"epochs": 3, "threads-per-rank": 1},
+    input_data_config=[
+        InputData(channel_name="training", data_source=f"s3://{bucket}/data/digits/training"),
+        InputData(channel_name="test", data_source=f"s3://{bucket}/data/digits/test"),
+    ],
+    stopping_condition=StoppingCondition(max_runtime_in_seconds=600),
+    training_image=image("pytorch", "2.2.0", "ml.c5.xlarge"),
+    **shared("ddp"),
+)
+trainer.with_metric_definitions(METRICS).train(wait=False)
