@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import io
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from data_prep.errors import DataError
+
 # Files that desktops and Jupyter leave behind on their own; nobody misses them.
 LITTER = {".DS_Store", ".ipynb_checkpoints"}
 
 Channel = tuple[np.ndarray, np.ndarray]
 """Images, uint8 (n, height, width, colours), and labels, int64 (n,)."""
-
-
-class DataError(Exception):
-    """Something outside the code stops the work; the message names the remedy."""
 
 
 def write_channels(
@@ -31,8 +30,9 @@ def write_channels(
     """Make the folder `out`, unless it is there already; return it.
 
     shards: the number of files in each channel: part-00000.npz, ... (or .tfrecord). The folder
-    appears when all its files are written, and is never changed. Raises DataError when `out` holds
-    other files, or cannot be written.
+    appears when all its files are written. So a folder with these files is complete, and is left
+    as it is; with another number of files it is made again. Raises DataError when `out` holds
+    files that this package did not write, or cannot be written.
     """
     suffix = "tfrecord" if as_tfrecord else "npz"
     expected = {
@@ -40,13 +40,16 @@ def write_channels(
         for name, count in shards.items()
         for number in range(count)
     }
-    if set(files_below(out)) == expected:
+    present = set(files_below(out))
+    if present == expected:
         say(f"{out}: is there already", quiet=quiet)
         return out
-    if out.is_file() or files_below(out):
+    foreign = sorted(name for name in present if not _is_part(name, shards))
+    if foreign or (out.exists() and not out.is_dir()):
         raise DataError(
-            f"{out} is in the way: it does not hold this data set. Remove it, or choose another "
-            'folder: --out FOLDER (out="FOLDER" in Python).'
+            f"{out} is in the way: it holds {', '.join(foreign[:3]) or 'something else'}. "
+            "data_prep replaces only what it wrote itself. Move those files away, or choose "
+            'another folder: --out FOLDER (out="FOLDER" in Python).'
         )
     channels = load()
     try:
@@ -55,6 +58,7 @@ def write_channels(
             new = Path(folder) / out.name
             for name, channel in channels.items():
                 _write_channel(new / name, channel, shards[name], suffix)
+            shutil.rmtree(out, ignore_errors=True)
             _move(new, out, expected)
     except OSError as error:
         raise DataError(
@@ -79,6 +83,13 @@ def files_below(folder: Path) -> dict[str, Path]:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and not LITTER.intersection(path.relative_to(folder).parts)
     }
+
+
+def _is_part(name: str, channels: dict[str, int]) -> bool:
+    """Whether the file may have been written by this package; manifest.json: until 2026-11."""
+    path = Path(name)
+    written = path.stem.startswith("part-") and path.suffix in (".npz", ".tfrecord")
+    return name == "manifest.json" or (written and path.parent.name in channels)
 
 
 def _move(new: Path, out: Path, expected: set[str]) -> None:

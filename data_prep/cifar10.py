@@ -24,7 +24,7 @@ MIRRORS = (
     "https://www.cs.toronto.edu/~kriz/",
 )
 # SHA-256 of the archive as its author published it.
-SHA256 = "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"
+SHA256 = {ARCHIVE: "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"}
 FILES = (*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin")
 
 
@@ -47,7 +47,7 @@ def prepare(
 
     def load() -> dict[str, Channel]:
         # The archive is opened only when its checksum agrees: nothing in it can surprise.
-        archive = fetch(ARCHIVE, SHA256, source, cache, MIRRORS, quiet=quiet)
+        archive = fetch(SHA256, source, cache, MIRRORS, quiet=quiet)[ARCHIVE]
         with tarfile.open(archive) as members:
             files = [members.extractfile(f"{FOLDER}/{name}") for name in FILES]
             return channels([file.read() for file in files if file])

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from data_prep.channels import Channel, DataError, write_channels
+from data_prep.channels import Channel, write_channels
+from data_prep.errors import DataError
 
 TEST_IMAGES = 360
 TRAINING_SHARDS = 4

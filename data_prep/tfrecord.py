@@ -6,18 +6,20 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+
+from data_prep.errors import DataError
 
 
 def write(path: Path, images: np.ndarray, labels: np.ndarray) -> None:
     """Write the file `path`: for each image a tf.train.Example with `image` and `label`.
 
     `images` is uint8 (n, height, width, colours): `image` has the pixels' bytes, row by row.
-    `labels` is int (n,): `label` is an int64.
+    `labels` is int (n,): `label` is an int64. Raises DataError without TensorFlow.
     """
-    with _without_its_greeting():
-        import tensorflow as tf  # it takes seconds: only here
+    tf = _tensorflow()
     with tf.io.TFRecordWriter(str(path)) as writer:
         for image, label in zip(images, labels.tolist(), strict=True):
             # tobytes() walks the array in index order, also when it is a transposed view.
@@ -27,6 +29,26 @@ def write(path: Path, images: np.ndarray, labels: np.ndarray) -> None:
             }
             example = tf.train.Example(features=tf.train.Features(feature=features))
             writer.write(example.SerializeToString())
+
+
+def _tensorflow() -> Any:
+    # TensorFlow takes seconds to import and greets with warnings: only here, and quietly.
+    # The variable goes away again: jobs started from the same notebook should not inherit it.
+    name = "TF_CPP_MIN_LOG_LEVEL"
+    ours = name not in os.environ
+    os.environ.setdefault(name, "3")
+    try:
+        with _without_its_greeting():
+            import tensorflow as tf
+    except ImportError as error:
+        raise DataError(
+            f"writing TFRecord files needs TensorFlow ({error}). Install the kit's pinned "
+            "packages, then try again."
+        ) from error
+    finally:
+        if ours:
+            del os.environ[name]
+    return tf
 
 
 @contextlib.contextmanager

@@ -35,8 +35,8 @@
 # %% [markdown]
 # ## Set up
 #
-# - `dataset`: `"digits"`, 1,797 images of 8 x 8 pixels, or `"digits-28"`, the same of 28 x 28,
-#   which takes longer.
+# - `dataset`: `"digits"`, 1,797 images of 8 x 8 pixels, or `"mnist"`, 70,000 of 28 x 28, which is
+#   downloaded and takes longer.
 # - `workers`: processes that train. One more is the server. `steps`: global batches of a training.
 # - `slow_ms`: how long the slow worker pauses in each batch, milliseconds.
 # - `learning_rates`, `seeds`: of the experiment on stale gradients.

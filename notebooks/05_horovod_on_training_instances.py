@@ -42,7 +42,7 @@
 #
 # - `instance_count`: how many instances a job gets.
 # - `processes_per_host`: how many processes run on each of them.
-# - `dataset`: what is trained on: `"digits"`, of 8 x 8 pixels, or `"digits-28"`, of 28 x 28.
+# - `dataset`: what is trained on, `"digits"`, or `"mnist"`, which is downloaded once.
 # - `epochs`, `global_batch_size`, `learning_rate`: of the trainings.
 # - `measured_batch`: images in a step where speed is measured.
 # - `steps`: how many steps a measurement takes.

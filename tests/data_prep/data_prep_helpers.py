@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import io
+import struct
 import tarfile
 import threading
 from collections.abc import Callable
@@ -73,6 +76,36 @@ def serve(data: bytes, *, length: int | None = None, hang: bool = False) -> Answ
         handler.close_connection = True
 
     return answer
+
+
+def idx(array: np.ndarray) -> bytes:
+    """An unpacked IDX file of unsigned bytes."""
+    header = struct.pack(f">{1 + array.ndim}I", 0x800 | array.ndim, *array.shape)
+    return header + array.astype(np.uint8).tobytes()
+
+
+def mnist_arrays() -> dict[str, np.ndarray]:
+    """40 training and 12 test digits, enlarged from 8 x 8 to 28 x 28 pixels."""
+    from sklearn.datasets import load_digits  # slow: not for all who collect tests
+
+    digits = load_digits()
+    small = (digits.images[:52] * 15).astype(np.uint8)
+    large = np.pad(np.kron(small, np.ones((1, 3, 3), np.uint8)), ((0, 0), (2, 2), (2, 2)))
+    labels = digits.target[:52]
+    return {
+        "train-images-idx3-ubyte.gz": large[:40],
+        "train-labels-idx1-ubyte.gz": labels[:40],
+        "t10k-images-idx3-ubyte.gz": large[40:],
+        "t10k-labels-idx1-ubyte.gz": labels[40:],
+    }
+
+
+def mnist_files() -> dict[str, bytes]:
+    return {name: gzip.compress(idx(a), mtime=0) for name, a in mnist_arrays().items()}
+
+
+def sums(files: dict[str, bytes]) -> dict[str, str]:
+    return {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
 
 
 def cifar_record(image: np.ndarray, label: int) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -44,13 +45,23 @@ def test_files_and_second_run(made, tmp_path, capsys):
     assert "is there already" in capsys.readouterr().out
 
 
-def test_what_is_there_is_never_replaced(made, tmp_path):
+def test_a_missing_file_or_another_number_of_files_makes_it_again(made):
     (made / FILES[1]).unlink()
+    write_channels(made, load, SHARDS, quiet=True)
+    assert names(made) == FILES
+    write_channels(made, load, {"training": 3, "test": 1}, quiet=True)
+    assert len(names(made)) == 4
+
+
+def test_files_of_others_are_never_replaced(made, tmp_path):
+    (made / "training/notes.txt").write_text("not of the data set")
+    with pytest.raises(DataError, match=r"it holds training/notes.txt.*--out FOLDER"):
+        write_channels(made, never, SHARDS, quiet=True)
     foreign = tmp_path / "foreign"
     foreign.mkdir()
     (foreign / "thesis.tex").write_text("years of work")
-    for path in (made, foreign, foreign / "thesis.tex"):
-        with pytest.raises(DataError, match=r"in the way.*--out FOLDER"):
+    for path in (foreign, foreign / "thesis.tex"):
+        with pytest.raises(DataError, match="in the way"):
             write_channels(path, never, SHARDS, quiet=True)
     assert (foreign / "thesis.tex").read_text() == "years of work"
 
@@ -62,7 +73,9 @@ def test_what_jupyter_leaves_behind_does_no_harm(made):
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-def test_failure_leaves_nothing(tmp_path, tree, monkeypatch, error):
+def test_failure_leaves_the_older_directory(made, tmp_path, tree, monkeypatch, error):
+    before = tree(tmp_path)
+
     def fail(path, _):
         path.write_text("half")
         raise error
@@ -70,10 +83,10 @@ def test_failure_leaves_nothing(tmp_path, tree, monkeypatch, error):
     with monkeypatch.context() as patch:
         patch.setattr(module.Path, "write_bytes", fail)
         with pytest.raises((DataError, KeyboardInterrupt)) as raised:
-            write_channels(tmp_path / "out", load, SHARDS, quiet=True)
+            write_channels(made, load, {"training": 1, "test": 1}, quiet=True)
     if isinstance(error, OSError):
         assert "No space left on device. Choose a place" in str(raised.value)
-    assert tree(tmp_path) == []
+    assert tree(tmp_path) == before
 
 
 def test_a_killed_run_leaves_nothing_that_is_taken_for_data(tmp_path):
@@ -102,3 +115,13 @@ def test_two_processes_at_once(tmp_path):
     assert [process.wait(120) for process in both] == [0, 0]
     assert [path.name for path in tmp_path.iterdir()] == ["digits"]
     assert len(names(tmp_path)) == 5
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_folder_without_write_permission(tmp_path):
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(DataError, match="Permission denied"):
+            write_channels(tmp_path / "out", load, SHARDS, quiet=True)
+    finally:
+        tmp_path.chmod(0o700)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import sys
 
 import numpy as np
 import pytest
@@ -10,11 +12,15 @@ from click.testing import CliRunner
 from data_prep_helpers import (
     cifar_files,
     cifar_pictures,
+    mnist_arrays,
+    mnist_files,
+    serve,
+    sums,
     tar_gz,
 )
 
 import data_prep
-from data_prep import cifar10
+from data_prep import cifar10, mnist
 from data_prep.__main__ import main
 
 # Pixels and labels of the test channel, not the .npz files: zlib versions pack differently.
@@ -76,6 +82,28 @@ def test_digits_are_the_same_each_time_and_always_were(digits, tmp_path):
     assert hashlib.sha256(images.tobytes() + labels.tobytes()).hexdigest() == DIGITS_TEST_SHA256
 
 
+def check_mnist(out):
+    arrays = mnist_arrays()
+    assert len(list((out / "training").iterdir())) == 8
+    for channel, prefix in (("training", "train"), ("test", "t10k")):
+        images, labels = read(out / channel)
+        assert images.dtype == np.uint8 and labels.dtype == np.int64
+        assert np.array_equal(images[..., 0], arrays[f"{prefix}-images-idx3-ubyte.gz"])
+        assert np.array_equal(labels, arrays[f"{prefix}-labels-idx1-ubyte.gz"])
+
+
+def test_mnist_downloads_once(tmp_path, server, monkeypatch):
+    files = mnist_files()
+    monkeypatch.setattr(mnist, "SHA256", sums(files))
+    for name, data in files.items():
+        server.answers["/good/" + name] = [serve(data)]
+    monkeypatch.setattr(mnist, "MIRRORS", (server.url + "good/",))
+    check_mnist(data_prep.mnist.prepare(tmp_path / "mnist", quiet=True))
+    check_mnist(data_prep.mnist.prepare(tmp_path / "again", quiet=True))
+    assert len(server.requests) == 4, "another folder must not download again"
+    assert len(list((tmp_path / "downloads/mnist").iterdir())) == 4
+
+
 def looks_right(image):
     """The picture that cifar_pictures draws: red top half, blue left column."""
     return (
@@ -107,7 +135,7 @@ def read_channel(channel):
 @pytest.fixture
 def source(tmp_path, monkeypatch):
     """A folder with CIFAR-10's archive, a small one."""
-    monkeypatch.setattr(cifar10, "SHA256", hashlib.sha256(CIFAR).hexdigest())
+    monkeypatch.setattr(cifar10, "SHA256", sums({cifar10.ARCHIVE: CIFAR}))
     monkeypatch.setattr(cifar10, "VALIDATION_IMAGES", 10)
     (tmp_path / "source").mkdir()
     (tmp_path / "source" / cifar10.ARCHIVE).write_bytes(CIFAR)
@@ -132,6 +160,15 @@ def test_every_pixel_is_in_its_place(source, tmp_path):
             assert pictures[0] | pictures[1] == drawn, "both come from the five batches"
             assert not pictures[0] & pictures[1], "no picture is in both"
     assert pictures[2] == drawn - pictures[0] - pictures[1]
+
+
+def test_without_tensorflow(source, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+    with pytest.raises(data_prep.DataError, match="needs TensorFlow"):
+        cifar10.prepare(tmp_path / "out", source, quiet=True)
+    assert not (tmp_path / "out").exists()
+    assert "TF_CPP_MIN_LOG_LEVEL" not in os.environ, "jobs of the same notebook would inherit it"
 
 
 def test_the_sample_has_cifar10s_form_and_is_cut_from_the_photographs():
@@ -169,6 +206,7 @@ def test_command_line(tmp_path):
     assert "wrote 1437 training, 360 test images" in output
     again = run("digits", "--out", out)
     assert again.exit_code == 0 and "is there already" in again.output
-    for command in ((), ("digits",), ("cifar10",)):
+    assert run("digits", "--out", out, "--quiet").output == ""
+    for command in ((), ("digits",), ("mnist",), ("cifar10",), ("upload",)):
         shown = run(*command, "--help")
         assert shown.exit_code == 0 and "Usage:" in shown.output

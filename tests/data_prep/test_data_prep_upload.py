@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import socket
+import time
 
 import boto3
 import pytest
+from click.testing import CliRunner
 from moto import mock_aws
 
 import data_prep
+from data_prep import s3 as s3_module
+from data_prep.__main__ import main
 
 
 @pytest.fixture
@@ -43,43 +48,70 @@ def keys(client):
 KEYS = ["data/training/part-00000.npz", "data/training/part-00001.npz"]
 
 
-def upload(client, folder, uri="s3://kit/data", **options):
-    return data_prep.upload(folder, uri, client=client, **options)
-
-
 @pytest.mark.parametrize("uri", ["s3://kit/data", "s3://kit/data/"])
 def test_upload(s3, folder, uri):
-    assert upload(s3, folder, uri, quiet=True) == KEYS == keys(s3)
+    result = data_prep.upload(folder, uri, client=s3, quiet=True)
+    assert result.sent == KEYS == keys(s3)
     assert s3.get_object(Bucket="kit", Key=KEYS[1])["Body"].read() == b"two"
 
 
 def test_bucket_root(s3, folder):
-    upload(s3, folder, "s3://kit")
+    data_prep.upload(folder, "s3://kit", quiet=True)
     assert keys(s3) == ["training/part-00000.npz", "training/part-00001.npz"]
 
 
-def test_only_what_differs_is_sent_again(s3, folder, capsys):
-    upload(s3, folder)
-    assert "sent 2 files, 0 were already there" in capsys.readouterr().out
-    assert upload(s3, folder) == []
-    assert "sent 0 files, 2 were already there" in capsys.readouterr().out
+def test_only_what_differs_is_sent_again(s3, folder):
+    data_prep.upload(folder, "s3://kit/data", client=s3, quiet=True)
+    stamps = [s3.head_object(Bucket="kit", Key=key)["LastModified"] for key in KEYS]
+    again = data_prep.upload(folder, "s3://kit/data", client=s3, quiet=True)
+    assert again.sent == [] and again.skipped == KEYS
+    assert stamps == [s3.head_object(Bucket="kit", Key=key)["LastModified"] for key in KEYS]
     (folder / "training/part-00001.npz").write_bytes(b"TWO")  # as long as it was, and newer
     os.utime(folder / "training/part-00001.npz", (4e9, 4e9))
-    assert upload(s3, folder) == KEYS[1:]
+    assert data_prep.upload(folder, "s3://kit/data", quiet=True).sent == KEYS[1:]
     assert s3.get_object(Bucket="kit", Key=KEYS[1])["Body"].read() == b"TWO"
     os.utime(folder / "training/part-00001.npz", (1e9, 1e9))
     s3.put_object(Bucket="kit", Key=KEYS[0], Body=b"four")  # another size
-    assert upload(s3, folder) == KEYS[:1]
+    assert data_prep.upload(folder, "s3://kit/data", quiet=True).sent == KEYS[:1]
 
 
 def test_other_objects_are_named_and_left_alone(s3, folder, capsys):
     s3.put_object(Bucket="kit", Key="data/training/part-00007.npz", Body=b"old")
     s3.put_object(Bucket="kit", Key="data2/x", Body=b"no business of ours")
-    upload(s3, folder)
+    result = data_prep.upload(folder, "s3://kit/data")
+    assert result.others == ["data/training/part-00007.npz"]
     assert "1 other objects are under this prefix" in capsys.readouterr().out
     assert "data/training/part-00007.npz" in keys(s3)
 
 
-def test_nothing_to_upload(s3, tmp_path):
-    with pytest.raises(data_prep.DataError, match="holds no files"):
-        upload(s3, tmp_path / "none")
+def test_errors_name_the_way_out(s3, folder):
+    with pytest.raises(data_prep.DataError, match="There is no bucket nowhere: create it"):
+        data_prep.upload(folder, "s3://nowhere/data", client=s3)
+    silent = boto3.client(
+        "s3",
+        endpoint_url="http://127.0.0.1:9",
+        config=boto3.session.Config(retries={"total_max_attempts": 1}),
+    )
+    with pytest.raises(data_prep.DataError, match="AWS_ENDPOINT_URL"):
+        data_prep.upload(folder, "s3://kit/data", client=silent)
+
+
+def test_a_silent_server_is_not_waited_for_without_end(folder, monkeypatch):
+    """The client that `upload` makes gives up: its patience, cut short here, is passed on."""
+    monkeypatch.setattr(s3_module, "PATIENCE", {**s3_module.PATIENCE, "read_timeout": 0.3})
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{listening.getsockname()[1]}")
+        started = time.monotonic()
+        with pytest.raises(data_prep.DataError, match="S3 does not answer"):
+            data_prep.upload(folder, "s3://kit/data")
+    assert time.monotonic() - started < 60
+
+
+def test_command(s3, folder):
+    run = CliRunner().invoke(main, ["upload", str(folder), "s3://kit/data"])
+    assert run.exit_code == 0, run.output
+    assert "sent 2 files, 0 were already there" in run.output
+    run = CliRunner().invoke(main, ["upload", str(folder), "s3://kit/data"])
+    assert "sent 0 files, 2 were already there" in run.output

@@ -128,13 +128,14 @@ class Session:
     def upload(self, dataset: str, quiet: bool = False) -> dict[str, str]:
         """Prepare a data set, upload it to the seat's bucket, and return the channels for `fit`.
 
-        dataset: "digits", or "digits-28" (resampled to 28 x 28 pixels). The copy on this machine
-            is in data/DATASET.
+        dataset: "digits", "digits-28" (resampled to 28 x 28 pixels) or "mnist". The copy on this
+            machine is in data/DATASET.
         """
         import data_prep
 
-        size = int(dataset.partition("-")[2] or data_prep.digits.SIZE)
-        folder = data_prep.digits.prepare(DATA / dataset, size=size, quiet=True)
+        name, _, size = dataset.partition("-")
+        options = {"size": int(size)} if size else {}
+        folder = getattr(data_prep, name).prepare(DATA / dataset, quiet=True, **options)
         address = f"s3://{self.bucket}/data/{dataset}"
         data_prep.upload(folder, address, client=self.client("s3"), quiet=quiet)
         return {name: f"{address}/{name}" for name in ("training", "test")}

@@ -1,6 +1,14 @@
 """Lesson 03, executed with smaller numbers; its recorded results are what is tested."""
 
+import numpy as np
 import pytest
+from course_text import cells, lessons, read
+from lesson_runs import SEAT
+
+import data_prep
+import workshop
+from data_prep.channels import write_channels
+from local_sagemaker.pytest_plugin import emulator
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
@@ -39,3 +47,34 @@ def test_the_servers_seconds_grow_with_the_workers(lesson_run):
     assert not results["recorded"]
     assert 2.5 < results["growth"] < 5 and results["ring_gain"] > 2.5
     assert all(-0.25 < off < 0.6 for off in results["off_bytes"]), results["off_bytes"]
+
+
+@pytest.mark.soak
+def test_the_first_half_trains_on_mnist(tmp_path, monkeypatch, capsys):
+    """From its set-up to the first training, on a few images of MNIST's shape: no download."""
+    random = np.random.default_rng(0)
+
+    def prepare(out, quiet):
+        part = {n: (random.integers(256, size=(n, 28, 28, 1), dtype=np.uint8)) for n in (640, 64)}
+        channels = {
+            name: (images, random.integers(10, size=len(images)))
+            for name, images in zip(("training", "test"), part.values(), strict=True)
+        }
+        return write_channels(out, lambda: channels, {"training": 2, "test": 1}, quiet=quiet)
+
+    monkeypatch.setattr(data_prep.mnist, "prepare", prepare)
+    monkeypatch.setattr(workshop, "DATA", tmp_path)
+    monkeypatch.setattr("workshop.jobs.session.DATA", tmp_path)
+    names = {"__name__": "__main__"}
+    with emulator(tmp_path / "state", ["--isolation", "processes"]):  # recorded: no first job
+        for cell in (part for part in cells(read(lessons()["03"])) if part.kind == "code"):
+            if "figure" not in cell.tags:
+                exec(compile(cell.text, "a cell", "exec"), names)
+            if "parameters" in cell.tags:
+                names |= {"dataset": "mnist", "steps": 3, "seat": SEAT}
+            if "sync" in names:
+                break
+    names["ranks"].stop()
+    assert names["channels"]["training"].endswith("/data/mnist/training")
+    assert len(names["sync"]["pushes"]) == 3 * names["workers"]
+    assert sum(part.size for part in names["sync"]["weights"]) == 105_866
