@@ -1,4 +1,6 @@
-"""The scripts of the notebook instance, in its template. `python -m tools.sync` puts them there.
+"""The scripts of the notebook instance, in its template.
+
+    python -m tools.notebook_template    # after a change in cloudformation/notebook/
 
 A template can hold no references to files, so the instance's scripts are copied into it: a block
 whose first line is `- |  # NAME` is replaced by the text of that file.
@@ -21,12 +23,17 @@ def embedded(template: str, scripts: Path = SCRIPTS) -> str:
     return BLOCK.sub(lambda block: _block(block["indent"], block["name"], scripts), template)
 
 
-def page() -> dict[Path, str]:
-    """The template's place and the text it must have."""
-    return {TEMPLATE: embedded(TEMPLATE.read_text(encoding="utf-8"))}
-
-
 def _block(indent: str, name: str, scripts: Path) -> str:
     lines = (scripts / name).read_text(encoding="utf-8").splitlines()
     body = "\n".join(f"{indent}  {line}" if line else "" for line in lines)
     return f"{indent}- |  # {name}\n{body}\n"
+
+
+def main() -> None:
+    """Write the template anew."""
+    TEMPLATE.write_text(embedded(TEMPLATE.read_text(encoding="utf-8")), encoding="utf-8")
+    print(f"{TEMPLATE.name} holds the files of {SCRIPTS.name}/ as they are now.")
+
+
+if __name__ == "__main__":
+    main()

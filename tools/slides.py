@@ -1,7 +1,8 @@
 """The slides: `make slides` builds decks of the lessons that `make run` executed.
 
 nbconvert's export to reveal.js takes the cells whose metadata say so, in JupyterLab's own way:
-`# %% slideshow={"slide_type": "slide"}`. CONTRIBUTING.md says how to choose cells.
+`# %% slideshow={"slide_type": "slide"}`. A lesson has a deck of its own, and each timetable of
+plan.toml has one with its lessons. CONTRIBUTING.md says how to choose cells.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from nbformat import NotebookNode
 from traitlets.config import Config
 
 from tools.exercises import SOLUTIONS, exercises
+from tools.tables import Timetable, planned
 from workshop.course import render
 from workshop.course.lessons import NoRun, last_run, lessons, number
 from workshop.course.pages import SHOWN, read_for_people
@@ -28,19 +30,22 @@ SLIDES = BUILD / "slides"
 TEMPLATES = Path(__file__).with_name("templates")
 HEADING = re.compile(r"^##+ .+$", re.MULTILINE)
 BEGINS = ("slide", "subslide")
+BLOCK = re.compile(r"(Exercise )?(\d\d)(\.\d)?")  # how a block of a timetable names its lesson
 SAY = re.compile(r"^\| (\d\d) \| .+ \(`(\w+)`\) \| (.+) \| \*(.+)\* \|$", re.MULTILINE)
 
 
 def build(executed: Path = BUILD, out: Path = SLIDES) -> tuple[Path, list[str]]:
-    """Write out/NN_name.html for each executed lesson, and an index.
+    """Write out/NN_name.html for each executed lesson, a deck for each timetable, and an index.
 
     Returns the index, and the names of the lessons that were not executed. Raises NoRun.
     """
     about = last_run(executed)
     run = f"Measured on {about['date']}, commit {about['commit']}, {about['machine']}"
-    there = [executed / path.name for path in lessons()]
-    missing = [path.stem for path in there if not path.exists()]
-    decks = {path.stem: lesson_cells(path) for path in there if path.exists()}
+    there = {number(path): executed / path.name for path in lessons()}
+    missing = [path.stem for path in there.values() if not path.exists()]
+    decks = {path.stem: lesson_cells(path) for path in there.values() if path.exists()}
+    for table in planned():
+        decks[table.name.lower().replace(" ", "-")] = list(timetable_cells(table, there))
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     for name, cells in decks.items():
@@ -117,6 +122,23 @@ def chosen(executed: Path) -> Iterator[NotebookNode]:
                 ):
                     yield _text(f"`{key}`: people guess {guess}. {words}", "notes")
         heading = headings[-1] if headings else heading
+
+
+def timetable_cells(table: Timetable, executed: dict[str, Path]) -> Iterator[NotebookNode]:
+    """A title slide for each block; after it the slides of its lesson, or its exercise.
+
+    executed: by its number each lesson's notebook, if it was run.
+    """
+    yield _text(f"# {table.name}\n\n{table.why}")
+    for block in (block for day in table.days for block in day):
+        yield _text(f"# {block.title}\n\n{block.minutes} minutes")
+        if named := BLOCK.match(block.title):
+            lesson = executed[named[2]]
+            if named[1]:
+                solutions = {e.number: e.text for e in exercises(SOLUTIONS / f"{lesson.stem}.py")}
+                yield _text(solutions[named[2] + named[3]].source)
+            elif lesson.exists():
+                yield from chosen(lesson)
 
 
 def _text(source: str, kind: str = "slide") -> NotebookNode:

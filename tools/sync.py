@@ -5,11 +5,10 @@
     python -m tools.sync --check    # write nothing; exit status 1 if out of step
 
 - NN_name.ipynb from NN_name.py, lessons and solutions, and sdk_v3/sdk_v3.ipynb,
-  with the code of notebooks/sdk_v3/code/ in the place of its marks (workshop/jobs/sdk_v3.py);
+  with the code for version 3 of the SDK in the place of its marks (workshop/jobs/sdk_v3.py);
 - exercises/NN_name.ipynb from solutions/NN_name.py;
 - docs/teaching/quiz_answers.md and before_and_after.md from notebooks/quiz/;
-- tables of docs/teaching/guide.md from the lessons' jobs and the price table;
-- the scripts in cloudformation/notebook.yaml from cloudformation/notebook/.
+- the tables of docs/teaching/guide.md from tools/plan.toml and the lessons.
 
 jupytext reads the sources. It would give new cells new ids in each run; here the same source always
 gives the same bytes. A notebook has the outputs of its cells tagged `deterministic` alone: they are
@@ -26,7 +25,7 @@ from pathlib import Path
 import jupytext
 import nbformat
 
-from tools import exercises, notebook_template, tables
+from tools import exercises, tables
 from workshop.jobs import sdk_v3
 from workshop.paths import NOTEBOOKS
 
@@ -90,7 +89,7 @@ def everything(numbers: tuple[str, ...] = (), folder: Path = NOTEBOOKS) -> dict[
     """Every file that is made from a source, and the text it must have.
 
     numbers: only these lessons' notebooks; all, and the instructor's pages, if there are none.
-    Raises BadSource for a source that nothing can be made from.
+    Raises BadSource, BadPlan for a source that nothing can be made from.
     """
     made = {}
     sources = ("*.py", "solutions/*.py", "sdk_v3/sdk_v3.py")
@@ -100,7 +99,7 @@ def everything(numbers: tuple[str, ...] = (), folder: Path = NOTEBOOKS) -> dict[
             if source.parent.name == "solutions":
                 pair = folder / "exercises" / f"{source.stem}.ipynb"
                 made[pair] = as_text(exercises.exercise_notebook(source))
-    return made if numbers else made | tables.pages() | notebook_template.page()
+    return made if numbers else made | tables.pages()
 
 
 def out_of_step(made: dict[Path, str]) -> list[Path]:
@@ -143,7 +142,7 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     try:
         made = everything(tuple(chosen.numbers))
-    except exercises.BadSource as error:
+    except (exercises.BadSource, tables.BadPlan) as error:
         print(error, file=sys.stderr)
         return 1
     if not chosen.check:

@@ -2,11 +2,11 @@
 
 guide.md and first_run_on_aws.md are written by hand, but for what is between two marks:
 
-    <!-- made: lesson_costs -->
+    <!-- made: timetables -->
     ...
     <!-- end -->
 
-It is made from the lessons' jobs and the price table. In a line,
+It is made from plan.toml, the lessons' own minutes and jobs, and the price table. In a line,
 <!-- jobs of 05 06 --> has what the jobs of these lessons cost. quiz_answers.md is made whole, from
 notebooks/quiz/
 """
@@ -14,18 +14,34 @@ notebooks/quiz/
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import Counter
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from workshop.account.preflight.asking import ALL_INSTANCES
-from workshop.account.prices import GRACE_SECONDS, cost, idle_table, price_table, up_to_cents
+from tools import exercises
+from workshop.account.prices import (
+    GB,
+    GRACE_SECONDS,
+    HOURS_PER_MONTH,
+    cost,
+    idle_price,
+    price_table,
+    up_to_cents,
+)
+from workshop.account.stacks import template_parameters
 from workshop.course.lessons import lessons, number
-from workshop.jobs.lesson_jobs import PLANNED_SECONDS, lesson_jobs, lesson_parameters
+from workshop.jobs.lesson_jobs import PLANNED_SECONDS, lesson_jobs
+from workshop.jobs.quotas import needed
 from workshop.lesson import quiz
-from workshop.paths import QUIZZES, TEACHING
+from workshop.paths import NOTEBOOKS, QUIZZES, TEACHING
 
+PLAN = Path(__file__).with_name("plan.toml")
 TITLE = re.compile(r"^# # (\d\d · .*)$", re.MULTILINE)
+TIME = re.compile(r"\*\*Time:\*\* (\d+) minutes")
 PAGES = (TEACHING / "guide.md", TEACHING / "first_run_on_aws.md")
 ANSWERS = TEACHING / "quiz_answers.md"
 BEFORE_AND_AFTER = TEACHING / "before_and_after.md"
@@ -43,17 +59,106 @@ Name: ______________________  ☐ before ☐ after. One answer to each; leave ou
 """
 
 
+class BadPlan(ValueError):
+    """The guide or plan.toml does not fit the lessons; the message says where."""
+
+
+class Block(NamedTuple):
+    """One line of a timetable. minutes: how long it takes."""
+
+    title: str
+    minutes: int
+
+
+@dataclass(frozen=True)
+class Timetable:
+    """A way to give the course: a list of blocks for each day. lessons: their numbers."""
+
+    name: str
+    why: str
+    hours: int
+    days: list[list[Block]]
+    lessons: list[str]
+
+    @property
+    def minutes(self) -> int:
+        """Minutes of all days together, breaks included."""
+        return sum(block.minutes for day in self.days for block in day)
+
+
+@cache
+def plan() -> dict[str, Any]:
+    """plan.toml as it is."""
+    return tomllib.loads(PLAN.read_text(encoding="utf-8"))
+
+
+def lesson(number: str) -> Block:
+    """A lesson's title and its own minutes. Raises BadPlan."""
+    text = _source(number, NOTEBOOKS).read_text(encoding="utf-8")
+    title, time = TITLE.search(text), TIME.search(text)
+    if not title or not time:
+        raise BadPlan(f"Lesson {number} has no title or no **Time:** N minutes.")
+    return Block(title[1], int(time[1]))
+
+
+def exercises_of(number: str) -> Block:
+    """The exercises of a lesson, and the sum of their minutes. Raises BadPlan, BadSource."""
+    items = exercises.exercises(_source(number, exercises.SOLUTIONS))
+    return Block(f"Exercises of {number} ({len(items)})", sum(item.minutes for item in items))
+
+
+def _source(number: str, folder: Path) -> Path:
+    for path in folder.glob(f"{number}_*.py"):
+        return path
+    raise BadPlan(f"{PLAN.name} names lesson {number}: {folder.name}/{number}_*.py is not there.")
+
+
+def planned() -> list[Timetable]:
+    """The plan's timetables, with the lessons' own minutes. Raises BadPlan."""
+    result = []
+    for table in plan()["timetables"]:
+        days: list[list[Block]] = [[]]
+        for entry in table["blocks"]:
+            if "day" in entry:
+                days.append([])
+            else:
+                days[-1].append(_block(entry))
+        numbers = [entry["lesson"] for entry in table["blocks"] if "lesson" in entry]
+        result.append(Timetable(table["name"], table["why"], table["hours"], days, numbers))
+    return result
+
+
+def _block(entry: dict[str, Any]) -> Block:
+    if "lesson" in entry:
+        return lesson(entry["lesson"])
+    if "exercises" in entry:
+        return exercises_of(entry["exercises"])
+    return Block(entry["what"], entry["minutes"])
+
+
 def pages() -> dict[Path, str]:
-    """Each page's place and the text it must have."""
+    """Each page's place and the text it must have.
+
+    Raises BadPlan for a mark or a plan that nothing can be made from.
+    """
     made = {path: filled(path.read_text(encoding="utf-8")) for path in PAGES}
     return made | {ANSWERS: quiz_answers(), BEFORE_AND_AFTER: before_and_after()}
 
 
 def filled(text: str) -> str:
-    """A page's text with each made part made anew."""
-    makers = {"quotas": quotas, "lesson_costs": lesson_costs, "idle_costs": idle_costs}
+    """A page's text with each made part made anew. Raises BadPlan for an unknown mark."""
+    makers = {
+        "timetables": timetables,
+        "quotas": quotas,
+        "costs": timetable_costs,
+        "lesson_costs": lesson_costs,
+        "class_costs": class_costs,
+        "idle_costs": idle_costs,
+    }
 
     def made(match: re.Match) -> str:
+        if match[2] not in makers:
+            raise BadPlan(f"A page wants {match[2]!r} made; known: {', '.join(makers)}.")
         return f"{match[1]}\n{makers[match[2]]()}\n\n{match[3]}"
 
     def jobs(match: re.Match) -> str:
@@ -66,10 +171,7 @@ def filled(text: str) -> str:
 def quiz_answers() -> str:
     """All lessons' questions with the right choice and why, as Markdown."""
     lines = [ANSWERS_TOP]
-    quizzes = {}
-    for path in lessons():
-        (title,) = TITLE.findall(path.with_suffix(".py").read_text(encoding="utf-8"))
-        quizzes[title] = quiz.load(number(path))
+    quizzes = {lesson(name).title: quiz.load(name) for name in quiz.lessons()}
     quizzes["Before and after"] = quiz.read(QUIZZES / "before_and_after.toml")
     for title, questions in quizzes.items():
         key = "".join(quiz.LETTERS[question.answer] for question in questions)
@@ -96,22 +198,28 @@ def before_and_after() -> str:
     return "\n".join(lines)
 
 
-def quotas() -> str:
-    """What each quota must be, for a seat and for a room whose seats run the same cell at once.
+def timetables() -> str:
+    """Every timetable as a table: from, minutes, what."""
+    parts = []
+    for timetable in planned():
+        hours, minutes = divmod(timetable.minutes, 60)
+        parts.append(f"### {timetable.name}: {hours} h {minutes:02d} min\n\n{timetable.why}")
+        for at, day in enumerate(timetable.days, 1):
+            rows = [f"| {'day ' + str(at) if len(timetable.days) > 1 else 'from'} | min | what |"]
+            clock = datetime.strptime(plan()["start"], "%H:%M")
+            rows.append("|---|---|---|")
+            for block in day:
+                rows.append(f"| {clock:%H:%M} | {block.minutes} | {block.title} |")
+                clock += timedelta(minutes=block.minutes)
+            parts.append("\n".join([*rows, f"| {clock:%H:%M} | | end |"]))
+    return "\n\n".join(parts)
 
-    A lesson runs its jobs one after the other.
-    """
-    each: dict[str, int] = {}
-    for name in map(number, lessons()):
-        for job in lesson_jobs(name):
-            usages = ["training job usage"] + ["spot training job usage"] * bool(job.spot)
-            for quota in (ALL_INSTANCES, *(f"{job.instance_type} for {usage}" for usage in usages)):
-                each[quota] = max(each.get(quota, 0), job.instance_count)
-        if kind := lesson_parameters(name).get("serving_type"):
-            each |= {f"{kind} for endpoint usage": 1, f"{kind} for transform job usage": 1}
+
+def quotas() -> str:
+    """What each quota must be, for a seat and for a room."""
     rows = ["| quota | one seat | 10 seats | 20 seats |", "|---|---|---|---|"]
     rows += [
-        f"| `{name}` | {count} | {10 * count} | {20 * count} |" for name, count in each.items()
+        f"| `{name}` | {count} | {10 * count} | {20 * count} |" for name, count in needed(1).items()
     ]
     return "\n".join(rows)
 
@@ -140,6 +248,18 @@ def seat(numbers: list[str]) -> Bill:
     )
 
 
+def timetable_costs() -> str:
+    """What a seat's jobs cost for each timetable."""
+    rows = [
+        f"| timetable | jobs | USD a seat, {PLANNED_SECONDS} s a job | USD a seat at most |",
+        "|---|---|---|---|",
+    ]
+    for timetable in planned():
+        bill = seat(timetable.lessons)
+        rows.append(f"| {timetable.name} | {bill.jobs} | {bill.usd:.2f} | {bill.most:.2f} |")
+    return "\n".join([*rows, "", _dated()])
+
+
 def lesson_costs() -> str:
     """A row for each lesson that there is: jobs, instances, minutes, USD; and their sum."""
     rows = [
@@ -161,6 +281,34 @@ def lesson_costs() -> str:
     return "\n".join([*rows, "", _dated()])
 
 
+def class_costs() -> str:
+    """What a seat and 20 of them cost in two days on AWS, with a notebook instance each."""
+    notebook = template_parameters("notebook")
+    kind, disk = notebook["InstanceType"]["Default"], notebook["VolumeSizeInGB"]["Default"]
+    jobs, serving = seat(planned()[-1].lessons), "ml.m5.large"
+    hosted = idle_price(f"endpoint {serving}").usd / 2
+    transforms = 2 * cost(serving, 1, PLANNED_SECONDS).usd
+    week = idle_price("notebook-volume").per_month(disk * GB) * 7 / (365 / 12)
+    rows = [
+        ("the lessons' jobs, once", jobs.usd),
+        (
+            f"lesson 08's endpoint for half an hour, two transforms (`{serving}`)",
+            hosted + transforms,
+        ),
+        (
+            f"a notebook instance `{kind}`, two days of 8 hours",
+            16 * idle_price(f"notebook {kind}").usd,
+        ),
+        (f"its disk of {disk} GB, a week until it is deleted", week),
+    ]
+    rows.append(("**together**", sum(usd for _, usd in rows)))
+    rows.append(("the jobs at most instead of once", jobs.most))
+    lines = ["| two days, every lesson | USD a seat | 20 seats |", "|---|---|---|"]
+    return "\n".join(
+        [*lines, *(f"| {title} | {usd:.2f} | {20 * usd:.0f} |" for title, usd in rows)]
+    )
+
+
 def _dated() -> str:
     used = {job.instance_type for path in lessons() for job in lesson_jobs(number(path))}
     costs = [cost(kind, 1, 0) for kind in sorted(used)]
@@ -176,8 +324,18 @@ def _dated() -> str:
 
 
 def idle_costs() -> str:
-    """What costs by the hour or by the GB while it is there."""
-    rows = ["| while there is | USD | USD a month | price as of |", "|---|---|---|---|"]
-    for thing, usd, monthly, date in idle_table().itertuples(index=False):
-        rows.append(f"| {thing} | {usd} | {monthly:.2f} | {date} |")
+    """What costs by the hour or by the GB while it is there: an hour, a day, a month."""
+    rows = [
+        "| while there is | USD | a day | a month | price as of | source |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name in price_table()["idle"]:
+        price = idle_price(name)
+        title = price.description if price.per == "hour" else f"{price.description}, 10 GB"
+        monthly = price.per_month(price.example)
+        daily = monthly / HOURS_PER_MONTH * 24
+        rows.append(
+            f"| {title} | {price.usd:g} per {price.per} | {daily:.2f} | {monthly:.2f} | "
+            f"{price.price_date} | <{price.source}> |"
+        )
     return "\n".join(rows)

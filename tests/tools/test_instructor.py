@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import tomllib
 
@@ -12,6 +11,7 @@ from course_text import lessons, table
 from tools import tables
 from workshop.account import prices
 from workshop.account.prices import GRACE_SECONDS, PRICES, PriceNotKnown
+from workshop.account.stacks import template_parameters
 from workshop.jobs.lesson_jobs import PLANNED_SECONDS, lesson_jobs
 from workshop.paths import TEACHING
 
@@ -54,34 +54,26 @@ def test_what_is_made_is_in_step():
         assert is_rounded_up(most, usd(jobs)), lessons_of
     tried = re.findall(r"`workshop run ([\d ]+) --target aws`", FIRST_RUN)
     assert sorted(" ".join(tried).split()) == [lesson for lesson in LESSONS if JOBS[lesson]]
-    made = set(re.findall(r"<!-- made: (\w+) -->", GUIDE))
-    assert made == {"quotas", "lesson_costs", "idle_costs"}
-    quotas = rows("| quota |")
-    assert quotas["`Number of instances across all training jobs`"] == ["5", "50", "100"]
-    assert quotas["`ml.m5.large for endpoint usage`"] == ["1", "10", "20"]
+    assert set(re.findall(r"<!-- made: (\w+) -->", GUIDE)) >= {"timetables", "quotas", "costs"}
+    with pytest.raises(tables.BadPlan, match="'lunch' made; known: timetables"):
+        tables.filled("<!-- made: lunch -->\n<!-- end -->")
 
 
-BLOCK = re.compile(r"^\| (\d\d):(\d\d) \| (\d*) ?\| (.+) \|$", re.MULTILINE)
-
-
-@pytest.mark.parametrize(("name", "limit"), [("Half a day", 4), ("A day", 8), ("Two days", 16)])
-def test_a_timetable_adds_up_and_takes_the_lessons_own_minutes(name, limit):
-    hours, minutes, text = re.search(
-        rf"^### {name}: (\d+) h (\d\d) min$(.+?)^##", GUIDE, re.MULTILINE | re.DOTALL
-    ).groups()
-    blocks = []
-    for hour, minute, length, title in BLOCK.findall(text):
-        blocks.append((60 * int(hour) + int(minute), int(length or 0), title))
-    for (begins, length, title), (after, *_) in itertools.pairwise(blocks):
-        assert title == "end" or begins + length == after, title
-    total = sum(length for _, length, _ in blocks)
-    assert total == int(hours) * 60 + int(minutes) and 0.75 * limit <= total / 60 <= limit
-    whole = {title[:2]: (length, title) for _, length, title in blocks if title[2:5] == " · "}
-    for lesson, planned in whole.items():
-        (own_title,) = re.findall(r"^# # (\d\d · .*)$", LESSONS[lesson], re.MULTILINE)
-        stated = int(re.search(r"\*\*Time:\*\* (\d+) minutes", LESSONS[lesson])[1])
-        assert planned == (stated, own_title)
-    assert name != "Two days" or set(LESSONS) == set(whole), "two days leave a lesson out"
+def test_the_timetables_fit_their_hours_and_take_the_lessons_own_minutes(monkeypatch):
+    planned = tables.planned()
+    assert [timetable.name for timetable in planned] == ["Half a day", "A day", "Two days"]
+    for timetable in planned:
+        name, minutes, limit = timetable.name, timetable.minutes, timetable.hours * 60
+        assert 0.75 * limit <= minutes <= limit, (name, minutes)
+        assert all(sum(block.minutes for block in day) <= 8 * 60 for day in timetable.days), name
+        blocks = dict(block for day in timetable.days for block in day)
+        for lesson in timetable.lessons:
+            stated = int(re.search(r"\*\*Time:\*\* (\d+) minutes", LESSONS[lesson])[1])
+            assert blocks[tables.lesson(lesson).title] == stated, lesson
+    assert set(LESSONS) == set(planned[-1].lessons), "two days leave a lesson out"
+    monkeypatch.setitem(tables.plan()["timetables"][0], "blocks", [{"lesson": "42"}])
+    with pytest.raises(tables.BadPlan, match=r"42_\*\.py is not there"):
+        tables.filled(GUIDE)
 
 
 def test_a_lessons_row_and_its_own_header_say_what_its_jobs_cost():
@@ -107,6 +99,7 @@ def test_a_lessons_row_and_its_own_header_say_what_its_jobs_cost():
         bounds = [float(text) for text in re.findall(r"[Aa]t most ([\d.]+) USD", stated)]
         assert all(bound == float(most) for bound in bounds), lesson
     assert list(rows("| lesson | jobs")) == [*LESSONS, "**all**"]
+    assert rows("| timetable |")["Two days"][1:] == rows("| lesson | jobs")["**all**"][2:]
 
 
 def test_the_declared_jobs_are_those_that_a_lesson_starts():
@@ -117,6 +110,20 @@ def test_the_declared_jobs_are_those_that_a_lesson_starts():
         assert {job.instance_type for job in JOBS[lesson]} <= set(
             re.findall(r"\bml\.\w+\.\w+\b", code)
         )
+
+
+def test_a_class_is_summed_from_the_tables():
+    costs = rows("| two days, every lesson |")
+    parts = [float(cells[0]) for cells in list(costs.values())[:4]]
+    assert float(costs["**together**"][0]) == pytest.approx(sum(parts), abs=0.025)
+    jobs = [job for lesson in LESSONS for job in JOBS[lesson]]
+    assert parts[0] == pytest.approx(usd(jobs, PLANNED_SECONDS), abs=0.0051)
+    assert is_rounded_up(costs["the jobs at most instead of once"][0], usd(jobs))
+    assert parts[2] == pytest.approx(16 * PRICE["idle"]["notebook ml.m5.xlarge"]["usd"], abs=0.0051)
+    for seat, twenty in costs.values():
+        assert float(twenty) == pytest.approx(20 * float(seat), abs=0.7)
+    budget = template_parameters("budget")["BudgetUsd"]["Default"]
+    assert float(costs["**together**"][0]) < budget, "it would not do for two days"
 
 
 def test_a_price_that_is_not_there_is_not_guessed():

@@ -110,7 +110,7 @@ def test_each_guess_on_a_slide_is_answered_on_a_later_one(path):
     assert not waiting
 
 
-def test_decks_are_built_from_what_was_run(tmp_path):
+def test_decks_for_lessons_and_timetables_are_built_from_what_was_run(tmp_path):
     run, out = tmp_path / "run", tmp_path / "out"
     run.mkdir()
     with pytest.raises(NoRun, match="run `make run` first"):
@@ -120,5 +120,13 @@ def test_decks_are_built_from_what_was_run(tmp_path):
     shutil.copy(lessons()[0], run)
     index, missing = build(run, out)
     assert missing == [path.stem for path in lessons()[1:]]
-    assert re.findall(r'href="(.*).html"', index.read_text()) == ["00_setup"]
-    assert "Measured on 2026-11-22, commit abc, 2 cores" in (out / "00_setup.html").read_text()
+    names = ["00_setup", "half-a-day", "a-day", "two-days"]
+    assert re.findall(r'href="(.*).html"', index.read_text()) == names
+    for name in names:
+        assert "Measured on 2026-11-22, commit abc, 2 cores" in (out / f"{name}.html").read_text()
+    page = BeautifulSoup((out / "half-a-day.html").read_text(), "html.parser")
+    headings = [heading.get_text() for heading in page.select("h1, h2")]
+    order = ["Half a day", "Welcome", "00 · Set up", "Describe the job", "01, its core"]
+    order += ["Exercise 01.1", "Exercise 01.1 · Equal shards", "Break", "Questions"]
+    rest = iter(headings)
+    assert all(any(heading.startswith(start) for heading in rest) for start in order)

@@ -1,4 +1,4 @@
-"""workshop class: during and after a class hand-ins and their report."""
+"""workshop class: before a class its quotas; during and after it hand-ins and their report."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TextIO
 
 import click
 
-from workshop.cli.shared import WrongUse
+from workshop.cli.shared import WrongUse, opened
 from workshop.paths import BUILD
 
 
 @click.group("class")
 def class_() -> None:
-    """For a class: hand-in, report."""
+    """For a class: quotas, hand-in, report."""
 
 
 @class_.command("hand-in")
@@ -71,3 +71,30 @@ def report(files: tuple[Path, ...], out: Path, roster: TextIO | None) -> None:
     click.echo(f"{out}: {len(people)} participants")
     if missing:
         click.echo(f"not handed in: {', '.join(missing)}")
+
+
+@class_.command()
+@click.argument("seats", type=click.IntRange(1, 100))
+@click.option("--notebooks", is_flag=True, help="Each seat has a notebook instance, too.")
+@click.option("--region", default="us-east-1", show_default=True)
+@click.option("--target", type=click.Choice(["aws"]), default=None, help="Compare with yours.")
+def quotas(seats, notebooks, region, target) -> None:
+    """Print the quotas that SEATS learners need, as a request that can be pasted.
+
+    With --target aws only those that your account lacks, in your region.
+    """
+    from workshop.jobs import quotas as needs
+
+    have = None
+    if target:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        from workshop.account.preflight.asking import all_quotas
+
+        with opened(target, "me") as session:
+            region = session.region
+            try:
+                have = all_quotas(session)
+            except (ClientError, BotoCoreError) as error:
+                raise click.ClickException(f"Service Quotas does not answer: {error}") from error
+    click.echo(needs.request(needs.needed(seats, notebooks), seats, region, have))
