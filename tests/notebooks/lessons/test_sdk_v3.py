@@ -14,10 +14,11 @@ from botocore.awsrequest import AWSResponse
 from course_text import cells, lessons, read
 from sagemaker_core.main.utils import SageMakerClient, SingletonMeta
 
+from workshop.account import preflight
 from workshop.jobs import sdk_v3
 from workshop.jobs.job_preview import PreviewSession, placeholders, preview, preview_session
 from workshop.jobs.lesson_jobs import JOBS, lesson_jobs
-from workshop.paths import NOTEBOOKS, SDK_V3
+from workshop.paths import NOTEBOOKS, SCRIPTS, SDK_V3
 
 RECORDED = json.loads((SDK_V3 / "requests.json").read_text())
 V3 = re.compile(f"{sdk_v3.MARK.pattern}|{sdk_v3.SUMMARY}")
@@ -171,3 +172,27 @@ def test_the_two_versions_send_the_same_but_for_what_is_listed(built, clean_aws)
             unused -= set(matching)
         assert not (DEBUGGER | {"ProfilerConfig"}) & set(request), name
     assert not unused, f"no difference any more: {unused}"
+
+
+def test_preflight_takes_a_trainer_as_it_takes_an_estimator(built, monkeypatch):
+    monkeypatch.chdir(NOTEBOOKS)  # where the code runs
+    for name, (trainer, _) in built.items():
+        job = preflight.JobConfiguration.from_estimator(trainer)
+        checks = preflight.check(job)
+        assert preflight.all_ok(checks), (name, [each for each in checks if each.ok is False])
+        if not (declared := declared_job(name)):
+            continue
+        assert (job.framework, job.framework_version) == (declared.framework, declared.version)
+        assert job.processes == declared.distribution.get("mpi", {}).get("processes_per_host", 0)
+        folder = SCRIPTS if "/" in declared.script else SCRIPTS / "train"
+        assert not job.script or job.script == (folder / declared.script).read_text()
+
+
+def test_preflight_objects_to_a_trainer_as_to_an_estimator(built):
+    trainer, _ = built["10 interrupted"]
+    trainer = trainer.model_copy(update={"checkpoint_config": None})
+    checks = preflight.check(preflight.JobConfiguration.from_estimator(trainer))
+    assert [each.topic for each in checks if each.ok is False] == ["limits"]
+    trainer = trainer.model_copy(update={"training_image": "my-image"})
+    with pytest.raises(preflight.BadConfiguration, match="AWS's images"):
+        preflight.JobConfiguration.from_estimator(trainer)

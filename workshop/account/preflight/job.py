@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +16,9 @@ from workshop.account.preflight.facts import facts
 from workshop.account.prices import MAX_RUN_SECONDS, price_table
 
 FRAMEWORKS = ("tensorflow", "pytorch")
+AWS_IMAGE = re.compile(
+    r"/(?P<framework>tensorflow|pytorch)-training:(?P<version>[\d.]+)-[cg]pu-(?P<python>py\d+)"
+)
 
 
 class BadConfiguration(ValueError):
@@ -61,10 +65,13 @@ class JobConfiguration:
 
     @classmethod
     def from_estimator(cls, estimator, name: str = "job") -> JobConfiguration:
-        """The configuration of an estimator of the SDK. Nothing is sent.
+        """The configuration of an estimator of the SDK, or of a ModelTrainer. Nothing is sent.
 
-        Raises BadConfiguration if it is not an estimator of TensorFlow or PyTorch.
+        Raises BadConfiguration if it is not an estimator of TensorFlow or PyTorch, nor a
+        ModelTrainer with an image of AWS's for one of them.
         """
+        if hasattr(estimator, "source_code"):
+            return cls(**_from_trainer(estimator), name=name)
         if (framework := getattr(estimator, "_framework_name", None)) not in FRAMEWORKS:
             raise BadConfiguration(
                 f"{type(estimator).__name__} is not an estimator that preflight knows. It must be "
@@ -188,9 +195,46 @@ class JobConfiguration:
         return self.version is not None and self.version > Version(version)
 
 
+def _from_trainer(trainer) -> dict[str, Any]:
+    """The fields of a ModelTrainer, of version 3 or of version 2's sagemaker.modules."""
+    image = AWS_IMAGE.search(trainer.training_image or "")
+    if not image:
+        raise BadConfiguration(
+            f"training_image is {trainer.training_image!r}; preflight knows AWS's images for "
+            "training with TensorFlow and PyTorch."
+        )
+    compute, code, network = trainer.compute, trainer.source_code, trainer.networking
+    launcher, distribution = type(trainer.distributed).__name__, {}
+    if launcher == "Torchrun":
+        distribution = {"torch_distributed": {"enabled": True}}
+    elif launcher == "MPI":  # its number is that of all ranks
+        each = -(-(trainer.distributed.process_count_per_node or 1) // compute.instance_count)
+        options = " ".join(trainer.distributed.mpi_additional_options or ())
+        mpi = {"processes_per_host": each, "custom_mpi_options": options}
+        distribution = {"mpi": {"enabled": True} | mpi}
+    return {
+        "framework": image["framework"],
+        "instance_type": compute.instance_type,
+        "instance_count": compute.instance_count,
+        "framework_version": image["version"],
+        "py_version": image["python"],
+        "distribution": distribution,
+        "region": trainer.sagemaker_session.boto_region_name,
+        "subnets": tuple(network.subnets or ()) if network else (),
+        "security_group_ids": tuple(network.security_group_ids or ()) if network else (),
+        "use_spot": bool(compute.enable_managed_spot_training),
+        "max_run": trainer.stopping_condition.max_runtime_in_seconds,
+        "checkpoint_s3_uri": trainer.checkpoint_config.s3_uri if trainer.checkpoint_config else "",
+        "script": _text_at(code.source_dir, code.entry_script),
+    }
+
+
 def _text_of(estimator) -> str:
     """The entry point of an estimator, if it is on this machine; otherwise empty."""
+    return _text_at(estimator.source_dir, estimator.entry_point)
+
+
+def _text_at(source_dir: str | None, script: str | None) -> str:
     with contextlib.suppress(OSError, UnicodeDecodeError):
-        path = Path(str(estimator.source_dir or ""), str(estimator.entry_point or ""))
-        return path.read_text(encoding="utf-8")
+        return Path(str(source_dir or ""), str(script or "")).read_text(encoding="utf-8")
     return ""
