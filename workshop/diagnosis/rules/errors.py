@@ -38,6 +38,7 @@ class KnownError:
     means: str
     remedy: str
     survivable: bool = False
+    of_a_file: bool = False
 
     def search(self, text: str) -> re.Match | None:
         """Where its words are in a text."""
@@ -80,7 +81,7 @@ def known_error(evidence: Evidence) -> Cases:
     for error in ERRORS:
         for rank, text in texts if failed or error.survivable else ():
             if match := error.search(text):
-                writing = error.cause == "the file is half written" and _writing(evidence)
+                writing = error.of_a_file and _writing(evidence)
                 where = shorten(text.strip()[max(match.start() - 60, 0) :].splitlines()[0])
                 if rank is not None:
                     where = f"rank {rank.number}, {show_place(rank.place)}: {where}"
