@@ -16,17 +16,13 @@ SCRIPTS = CLOUDFORMATION / "notebook"
 BLOCK = re.compile(r"^(?P<indent> *)- \|  # (?P<name>\S+)\n(?:(?P=indent)  .*\n|\n)+", re.MULTILINE)
 
 
-def embedded(template: str, scripts: Path = SCRIPTS) -> str:
-    """The template's text with every named block as its file is now."""
-    return BLOCK.sub(lambda block: _block(block["indent"], block["name"], scripts), template)
-
-
 def page() -> dict[Path, str]:
-    """The template's place and the text it must have."""
-    return {TEMPLATE: embedded(TEMPLATE.read_text(encoding="utf-8"))}
+    """The template's place and its text with every named block as its file is now."""
+    return {TEMPLATE: BLOCK.sub(_block, TEMPLATE.read_text(encoding="utf-8"))}
 
 
-def _block(indent: str, name: str, scripts: Path) -> str:
-    lines = (scripts / name).read_text(encoding="utf-8").splitlines()
+def _block(block: re.Match) -> str:
+    indent, name = block["indent"], block["name"]
+    lines = (SCRIPTS / name).read_text(encoding="utf-8").splitlines()
     body = "\n".join(f"{indent}  {line}" if line else "" for line in lines)
     return f"{indent}- |  # {name}\n{body}\n"
