@@ -161,8 +161,9 @@ def page(people: list[HandIn], broken: list[str], missing: list[str] | None = No
         (title, note, table.rename_axis(index=None, columns=None).to_html(na_rep="", border=0))
         for title, (note, table) in tables.items()
     ]
-    values = {"count": len(people), "broken": broken, "missing": missing or []}
-    return render("class.html.j2", tables=shown, **values)
+    return render(
+        "class.html.j2", tables=shown, count=len(people), broken=broken, missing=missing or []
+    )
 
 
 def _people(people: list[HandIn]) -> pd.DataFrame:
