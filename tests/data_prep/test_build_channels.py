@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -74,20 +73,6 @@ def test_failure_leaves_nothing(tmp_path, tree, monkeypatch, error):
     if isinstance(error, OSError):
         assert "No space left on device. Choose a place" in str(raised.value)
     assert tree(tmp_path) == []
-
-
-def test_a_killed_run_leaves_nothing_that_is_taken_for_data(tmp_path):
-    code = (
-        "import os, signal, sys; from data_prep import channels, digits\n"
-        "channels.np.savez_compressed = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "digits.prepare(sys.argv[1])\n"
-    )
-    out = tmp_path / "out"
-    ended = subprocess.run([sys.executable, "-c", code, str(out)], cwd=Path(__file__).parents[2])
-    assert ended.returncode == -signal.SIGKILL
-    assert not out.exists()
-    write_channels(out, load, SHARDS, quiet=True)
-    assert names(out) == FILES
 
 
 def test_two_processes_at_once(tmp_path):
