@@ -63,7 +63,6 @@ NOT_FILES = shutil.ignore_patterns("*.md", "*.ipynb", "*.pyc")  # pages, or made
 # What outputs link to, in scripts/ and here, has a page of its own; lines have no places there.
 RECIPES = ROOT / "notebooks/sdk_v3/recipes.py"
 SCRIPT_LINK = re.compile(r"((?:\.\./scripts|sdk_v3)/[\w/]+)\.py(?:#L\d+)?(?=[\")])")
-SCRIPT_NAME = re.compile(r"""["']([\w/.-]+\.py)["']""")
 NOTEBOOK_LINK = re.compile(r"((?:\]\(|href=\")[\w/]+)\.ipynb(?=[\")])")
 HIDDEN = {"results", "injected-parameters"}
 RECORDED = """```{note}
@@ -159,33 +158,20 @@ def _write_lesson(executed: Path, page: Path) -> None:
                 text = SCRIPT_LINK.sub(r"\1.html", "".join(data[kind]))
                 data[kind] = NOTEBOOK_LINK.sub(r"\1.html", text)
     notebook.cells.insert(1, nbformat.v4.new_markdown_cell(RECORDED))
-    notebook.cells.append(nbformat.v4.new_markdown_cell(_files_of(executed.stem, notebook)))
+    notebook.cells.append(nbformat.v4.new_markdown_cell(_files_of(executed.stem)))
     page.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(notebook, page)
 
 
-def _files_of(name: str, notebook: nbformat.NotebookNode) -> str:
-    """The last lines of a lesson's page: its notebook, its source, and the scripts it shows."""
+def _files_of(name: str) -> str:
+    """The last lines of a lesson's page: its notebook, its source, and its exercises."""
     links = [
         f'<a href="../_sources/notebooks/{name}.ipynb" download>the notebook, as it ran here</a>',
         f"[its source]({name}.py)",
     ]
     if name != REFERENCE:
         links.append(f"[its exercises](exercises/{name}.ipynb)")
-    links += [f"[{path.name}](../scripts/{path})" for path in _scripts_in(notebook)]
     return f"---\n\nFiles of this page: {', '.join(links)}."
-
-
-def _scripts_in(notebook: nbformat.NotebookNode) -> list[Path]:
-    """The pages of the scripts whose names stand in a notebook's code."""
-    code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
-    names = [name.lstrip("/") for name in SCRIPT_NAME.findall(code)]
-    known = [path.relative_to(SCRIPTS) for path in _scripts()]
-    return [
-        path.with_suffix(".md")
-        for path in known
-        if any(f"/{path}".endswith(f"/{name}") for name in names)
-    ]
 
 
 def _scripts() -> list[Path]:

@@ -129,9 +129,6 @@ def cost_table(configurations: Iterable[Mapping[str, Any]], max_run: int = MAX_R
 
 
 def _row(configuration: dict[str, Any], max_run: int) -> dict[str, Any]:
-    missing = {"instance_type", "instance_count"} - set(configuration)
-    if missing:
-        raise ValueError(f"{configuration} lacks {', '.join(sorted(missing))}.")
     seconds = configuration.get("seconds", float("nan"))
     row = {**configuration, "seconds": seconds}
     kind, count = row["instance_type"], row["instance_count"]

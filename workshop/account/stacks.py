@@ -7,7 +7,6 @@ is left alone, and what was interrupted is finished.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import itertools
 import re
 import shutil
@@ -449,22 +448,13 @@ def _request(seat: str, name: str, values: Mapping[str, str]) -> dict:
 
 
 def upload_kit(session) -> None:
-    """Put the kit, as it was last committed, into the seat's bucket, unless it is there already.
+    """Put the kit, as it was last committed, into the seat's bucket.
 
     A .tar.gz and not a .zip, since the kit's programs have to stay executable.
     Raises StackError if this is no git checkout, or there is no bucket.
     """
-    body = _packed()
-    digest = hashlib.sha256(body).hexdigest()
-    s3, bucket = session.client("s3"), outputs(session, ("storage",))["BucketName"]
-    try:
-        current = s3.head_object(Bucket=bucket, Key=KIT_KEY)["Metadata"].get("sha256")
-    except ClientError as error:
-        if error.response["Error"]["Code"] not in ("404", "NoSuchKey"):
-            raise
-        current = None
-    if current != digest:
-        s3.put_object(Bucket=bucket, Key=KIT_KEY, Body=body, Metadata={"sha256": digest})
+    bucket = outputs(session, ("storage",))["BucketName"]
+    session.client("s3").put_object(Bucket=bucket, Key=KIT_KEY, Body=_packed())
 
 
 def _packed() -> bytes:

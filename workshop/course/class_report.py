@@ -103,7 +103,8 @@ def read(path: Path) -> HandIn:
         if content["format"] != FORMAT:
             raise Unreadable(f"of format {content['format']!r}; this kit reads format {FORMAT}")
         content["name"] = content["name"].strip()
-        _people([content]), _results([content]), _guesses([content])
+        for table in (_people, exercise_results, all_guesses):
+            table([content])  # raises where the content is not so
     except (OSError, ValueError, RecursionError) as error:
         raise Unreadable(str(error).splitlines()[0]) from None
     except (KeyError, TypeError, AttributeError):
@@ -129,19 +130,23 @@ def read_all(paths: list[Path]) -> tuple[list[HandIn], list[str]]:
 
 
 def not_handed_in(people: list[HandIn], roster: list[str]) -> list[str]:
-    """The roster's names that no hand-in bears; case does not matter."""
-    there = {person["name"].partition(" (")[0].casefold() for person in people}
-    return [name for name in roster if name.casefold() not in there]
+    """The roster's names that no hand-in bears; case and spaces do not matter."""
+    there = {_plain(person["name"].partition(" (")[0]) for person in people}
+    return [name for name in roster if _plain(name) not in there]
+
+
+def _plain(name: str) -> str:
+    return " ".join(name.split()).casefold()
 
 
 def page(people: list[HandIn], broken: list[str], missing: list[str] | None = None) -> str:
     """The report as HTML; whatever the files hold is escaped. missing: names of a roster."""
-    results = _results(people)
+    results = exercise_results(people)
     tables = {
         "Who is where": ("Cells run, of all; exercises right.", _people(people)),
         "Who has which exercise right": (
             "✓ right, ✗ wrong, · open.",
-            results.pivot(index="name", columns="exercise", values="verdict").replace(MARKS),
+            results.pivot_table("verdict", "name", "exercise", aggfunc="first").replace(MARKS),
         ),
         "Which exercise stops people": (
             "The last result of each check. Open: never checked, by somebody who has begun.",
@@ -149,15 +154,16 @@ def page(people: list[HandIn], broken: list[str], missing: list[str] | None = No
         ),
         "Which guesses were wrong": (
             "Wrong: another choice, or a number off by a factor of two or more.",
-            wrong_guesses(_guesses(people)),
+            wrong_guesses(all_guesses(people)),
         ),
     }
     shown = [
         (title, note, table.rename_axis(index=None, columns=None).to_html(na_rep="", border=0))
         for title, (note, table) in tables.items()
     ]
-    values = {"count": len(people), "broken": broken, "missing": missing or []}
-    return render("class.html.j2", tables=shown, **values)
+    return render(
+        "class.html.j2", tables=shown, count=len(people), broken=broken, missing=missing or []
+    )
 
 
 def _people(people: list[HandIn]) -> pd.DataFrame:
@@ -176,7 +182,7 @@ def _people(people: list[HandIn]) -> pd.DataFrame:
     return table[[*begun, "last section run", "handed in"]]
 
 
-def _results(people: list[HandIn]) -> pd.DataFrame:
+def exercise_results(people: list[HandIn]) -> pd.DataFrame:
     """A row for each exercise of each participant."""
     rows = [
         (person["name"], exercise, verdict, message)
@@ -187,7 +193,7 @@ def _results(people: list[HandIn]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["name", "exercise", "verdict", "message"])
 
 
-def _guesses(people: list[HandIn]) -> pd.DataFrame:
+def all_guesses(people: list[HandIn]) -> pd.DataFrame:
     """A row for each question that a participant has guessed at."""
     rows = [
         (question, str(row["your guess"])[:40], row["off by"].strip())

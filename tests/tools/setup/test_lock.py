@@ -77,28 +77,6 @@ def test_lock_text_frees_torch_and_drops_cuda():
     assert "# via -r tools/requirements/base.in" in text
 
 
-@pytest.mark.parametrize("upgrade", [False, True])
-def test_a_new_package_leaves_the_other_pins_alone(monkeypatch, tmp_path, upgrade):
-    """uv keeps the pins that it finds in its output file."""
-    seen = {}
-
-    def uv(command, **_):
-        output = Path(command[command.index("--output-file") + 1])
-        seen[command[3].rpartition("/")[2]] = output.read_text() if output.exists() else ""
-        output.write_text("pytest==1.0 \\\n    --hash=sha256:aa\n")
-
-    monkeypatch.setattr(lock.subprocess, "run", uv)
-    monkeypatch.setattr(lock, "install_uv", lambda: "uv")
-    monkeypatch.setattr(lock, "uv_settings", lambda python: {})
-    monkeypatch.setattr(lock, "write", lambda path, text: None)
-    monkeypatch.setattr(lock.sys, "argv", ["lock", *(["--upgrade"] if upgrade else [])])
-    lock.main()
-    assert set(seen) == {"base.in", "uv.in", "horovod.in", "horovod-build.in"}
-    for name, text in seen.items():
-        locked = name.replace("base.in", "lock.in").replace(".in", ".txt")
-        assert text == ("" if upgrade else (REQUIREMENTS / locked).read_text()), name
-
-
 def test_no_grammar_of_iris_is_compiled_in_every_process():
     """jsonschema 4.25 and later do so where they find lark: base.in keeps it out."""
     assert not [pin for pin in lock.pins(LOCK) if re.match(r"(lark|rfc3987[-_]syntax)\b", pin)]

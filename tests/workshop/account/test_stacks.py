@@ -3,7 +3,6 @@
 import itertools
 import shutil
 
-import boto3
 import pytest
 import stacks_harness
 from botocore.exceptions import ClientError
@@ -129,28 +128,3 @@ def test_a_lost_call_of_up_is_made_good_by_the_next_run(names, when):
     for session in strike(up, when):
         assert list(deploy(session, names)) == list(names)
         assert all(row.usable for row in stacks.status(session, names))
-
-
-def test_a_lost_call_of_down_is_made_good_by_the_next_run():
-    def down(seat, fault):
-        deploy(stacks_harness.session(seat), (*stacks.STACKS, "network"))
-        delete(stacks_harness.session(seat, fault), ("network",))
-
-    for session in strike(down, AFTER):
-        delete(session, ("network",))
-        delete(session)
-        assert nothing_of(session.seat)
-
-
-def nothing_of(seat):
-    """Whether stacks, bucket, roles and VPC of a seat are gone."""
-    rows = stacks.status(stacks_harness.session(seat))
-    buckets = [row["Name"] for row in boto3.client("s3").list_buckets()["Buckets"]]
-    roles = [row["RoleName"] for row in boto3.client("iam").list_roles()["Roles"]]
-    of_seat = [{"Name": "tag:seat", "Values": [seat]}]
-    ec2 = boto3.client("ec2", region_name=stacks_harness.REGION)
-    return (
-        {row.state for row in rows} == {"not there"}
-        and not [name for name in buckets + roles if f"-{seat}-" in name]
-        and not ec2.describe_vpcs(Filters=of_seat)["Vpcs"]
-    )

@@ -104,13 +104,6 @@ def test_what_a_failure_left_is_deleted_first(state):
     assert fake.changes == ["DeleteStack", "CreateStack"]
 
 
-def test_what_cannot_be_deleted_is_said_and_nothing_is_made():
-    fake = FakeCloudFormation("ROLLBACK_FAILED", "DELETE_FAILED")
-    with pytest.raises(stacks.StackError, match="could not be deleted: DELETE_FAILED"):
-        up(fake)
-    assert fake.changes == ["DeleteStack"]
-
-
 def test_a_creation_under_way_is_waited_for():
     fake = FakeCloudFormation(
         "CREATE_IN_PROGRESS", "CREATE_IN_PROGRESS", "CREATE_COMPLETE", template=BODY
