@@ -66,12 +66,14 @@ estimator = TensorFlow(
     sagemaker_session=session,
     metric_definitions=[{"Name": "loss", "Regex": "loss: ([0-9.]+)"}],
     environment=json.loads(sys.argv[1]),
+    hyperparameters={"epochs": 3},
 )
 estimator.fit(inputs)
 bucket, key = estimator.model_data.removeprefix("s3://").split("/", 1)
 body = boto3.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
 print("MODEL", bucket, tarfile.open(fileobj=io.BytesIO(body)).getnames())
-TensorFlow.attach(estimator.latest_training_job.name, sagemaker_session=session)
+again = TensorFlow.attach(estimator.latest_training_job.name, sagemaker_session=session)
+assert again.model_data == estimator.model_data and again.hyperparameters()["epochs"] == "3"
 """
 
 
