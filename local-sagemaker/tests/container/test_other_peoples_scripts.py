@@ -191,8 +191,10 @@ def test_the_readmes_example_works_as_it_stands(emulator, monkeypatch, tmp_path)
     )
     sdk_session(emulator, monkeypatch)
     monkeypatch.chdir(tmp_path)
-    # The SDK's clock runs ten times as fast: it looks at a job every 30 s.
-    clock = types.SimpleNamespace(time=time.time, sleep=lambda seconds: time.sleep(seconds / 10))
+    # The SDK's clock runs thirty times as fast: it looks at a job every 30 s.
+    clock = types.SimpleNamespace(
+        time=lambda: 30 * time.time(), sleep=lambda seconds: time.sleep(seconds / 30)
+    )
     monkeypatch.setattr("sagemaker.session.time", clock)
     jobs: dict = {}
     exec(example, jobs)
