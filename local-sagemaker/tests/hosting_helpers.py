@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-from pathlib import Path
 
 from emulator_harness import until
 
@@ -137,13 +136,3 @@ def archive(files: dict[str, str | bytes], owner: int = 0) -> bytes:
             info.size, info.uid, info.gid = len(data), owner, owner
             tar.addfile(info, io.BytesIO(data))
     return raw.getvalue()
-
-
-def archive_of(folder: Path) -> bytes:
-    """A tar.gz of a folder's files."""
-    files = {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
-    return archive(files)

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import signal
-
 import psutil
-from emulator_harness import estimator, processes_with, start, until, until_gone, until_log
+from emulator_harness import estimator, processes_with, start, until_gone, until_log
 
 from local_sagemaker.pytest_plugin import BUCKET, Emulator, sdk_session
 
 
 def die(emulator: Emulator) -> None:
-    os.kill(emulator.running.pid, signal.SIGKILL)
-    until(lambda: emulator.running.pid not in _pids())
-
-
-def _pids() -> set[int]:
-    alive = (p for p in psutil.process_iter(["status"]) if p.info["status"] != "zombie")
-    return {process.pid for process in alive}
+    process = psutil.Process(emulator.running.pid)
+    process.kill()
+    process.wait(60)
 
 
 def test_kill_9_in_the_middle_of_a_job_and_then_down(mortal, monkeypatch):

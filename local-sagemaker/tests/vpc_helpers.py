@@ -38,10 +38,8 @@ class Network:
         """The arguments of a change of the group's rules. peer: ITSELF or a CIDR block."""
         itself = {"UserIdGroupPairs": [{"GroupId": self.group}]}
         whom = itself if peer == ITSELF else {"IpRanges": [{"CidrIp": peer}]}
-        return {
-            "GroupId": self.group,
-            "IpPermissions": [{"IpProtocol": protocol} | ports | whom],
-        }
+        rule = {"IpProtocol": protocol} | ports | whom
+        return {"GroupId": self.group, "IpPermissions": [rule]}
 
     def let_in(self, **rule) -> None:
         self.ec2.authorize_security_group_ingress(**self._rule(**rule))

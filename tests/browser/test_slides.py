@@ -44,14 +44,15 @@ def bad(slides: list[dict]) -> list[dict]:
 @pytest.fixture
 def deck(browser, lesson_run, tmp_path):
     """deck(lesson): the page of an executed lesson's slides, shown in the browser afterwards."""
-    yield lambda lesson: _deck(lesson_run(lesson).path, tmp_path)
+
+    def write(lesson: str) -> Path:
+        executed = lesson_run(lesson).path
+        page = tmp_path / f"{executed.stem}.html"
+        write_deck(lesson_cells(executed), page)
+        return page
+
+    yield write
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
-
-def _deck(executed: Path, folder: Path) -> Path:
-    page = folder / f"{executed.stem}.html"
-    write_deck(lesson_cells(executed), page)
-    return page
 
 
 def test_the_slides_of_a_lesson_cut_nothing(browser, deck):

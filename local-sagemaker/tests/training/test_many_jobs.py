@@ -37,18 +37,15 @@ def busy(tmp_path, request):
     return item
 
 
-def begin(api, name: str) -> str:
-    api.create_training_job(**command_request(name, [sys.executable, "-S", "-c", SCRIPT]))
-    return name
-
-
 def run(emulator, count: int, at_once: int) -> None:
     """`count` jobs, `at_once` of them at any time; each is Completed."""
     api, waiting, started = emulator.client("sagemaker"), [], 0
     deadline = time.monotonic() + 60 + 30 * count
     while started < count or waiting:
         while started < count and len(waiting) < at_once:
-            waiting.append(begin(api, f"{emulator.mark}-{uuid.uuid4().hex[:8]}"))
+            waiting.append(f"{emulator.mark}-{started}-{uuid.uuid4().hex[:8]}")
+            command = [sys.executable, "-S", "-c", SCRIPT]
+            api.create_training_job(**command_request(waiting[-1], command))
             started += 1
         time.sleep(0.05)
         for name in list(waiting):
