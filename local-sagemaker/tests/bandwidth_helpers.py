@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import psutil
-from emulator_harness import SCRIPTS, command_request
+from emulator_harness import SCRIPTS, command_request, until
 
 from local_sagemaker.cluster import linux
 from local_sagemaker.pytest_plugin import TrainingJob
@@ -74,10 +74,7 @@ def _job_of(process: psutil.Process) -> str | None:
 
 def until_namespaces_are_gone(known: dict[str, float], seconds: float = 30) -> None:
     """Fail the test if a process is in one of these namespaces after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while left := _still_there(known):
-        assert time.monotonic() < deadline, left
-        time.sleep(0.1)
+    until(lambda: not _still_there(known), seconds, lambda: _still_there(known))
 
 
 def _still_there(known: dict[str, float]) -> set[str]:
@@ -110,17 +107,12 @@ def started(emulator, name: str, words: str | None, command: list[str], **change
     return name
 
 
-def flooding(size: int, count: int) -> list[str]:
-    """The command of an instance that moves `size` bytes to and from `count` - 1 others."""
-    hosts = [f"algo-{number + 1}" for number in range(count)]
-    return [str(SCRIPTS / "flood.py"), str(size), *hosts]
-
-
 def flooded(
     emulator, name: str, words: str | None, size: int, count: int, **changes
 ) -> TrainingJob:
     """A job of `count` instances that move `size` bytes to and fro; it has ended."""
-    command = flooding(size, count)
+    hosts = [f"algo-{number + 1}" for number in range(count)]
+    command = [str(SCRIPTS / "flood.py"), str(size), *hosts]
     return emulator.wait(started(emulator, name, words, command, InstanceCount=count, **changes))
 
 

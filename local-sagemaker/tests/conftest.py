@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from moto_life import lives
+
+from local_sagemaker import pytest_plugin
 
 
 @pytest.fixture(scope="session")
@@ -11,6 +14,20 @@ def emulator(sagemaker_emulator):
     for number in range(4):
         sagemaker_emulator.put(f"data/part-{number}.txt", f"shard {number}")
     return sagemaker_emulator
+
+
+@pytest.fixture
+def life(tmp_path):
+    """Lives of an emulator's moto, one after another."""
+    return lives(tmp_path)
+
+
+@pytest.fixture
+def mortal(tmp_path):
+    """An emulator of one test's own, which it may kill, with the tests' bucket."""
+    with pytest_plugin.emulator(tmp_path / "state") as emulator:
+        emulator.client("s3").create_bucket(Bucket=pytest_plugin.BUCKET)
+        yield emulator
 
 
 @pytest.fixture

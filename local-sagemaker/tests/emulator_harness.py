@@ -3,17 +3,43 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
+import tarfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import boto3
 import psutil
+import pytest
+from botocore.config import Config
 
 from local_sagemaker import pytest_plugin
 from local_sagemaker.pytest_plugin import BUCKET, ROLE, Emulator
 
 SCRIPTS = Path(__file__).parent / "scripts"
 IMAGE = "registry.invalid/tensorflow-training:2.18-cpu-py310"
+
+
+def client_of(emulator: Emulator, service: str, key: str = "", secret: str = "", **options):
+    """A boto3 client that asks once. key, secret: another's. options: boto3's own."""
+    once = Config(retries={"total_max_attempts": 1}, read_timeout=60, max_pool_connections=64)
+    return boto3.client(
+        service,
+        endpoint_url=emulator.env["AWS_ENDPOINT_URL"],
+        region_name="us-east-1",
+        aws_access_key_id=key or emulator.env["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=secret or emulator.env["AWS_SECRET_ACCESS_KEY"],
+        **({"config": once} | options),
+    )
+
+
+def unpacked(emulator: Emulator, uri: str) -> dict[str, bytes]:
+    """The files of a tar.gz in S3: name -> content."""
+    with tarfile.open(fileobj=io.BytesIO(emulator.get(uri))) as archive:
+        return {item.name: archive.extractfile(item).read() for item in archive if item.isfile()}
 
 
 def estimator(session, entry_point: str, kind: str = "tensorflow", **options):
@@ -34,11 +60,7 @@ def request(name: str, **changes) -> dict:
         "RoleArn": ROLE,
         "AlgorithmSpecification": {"TrainingImage": IMAGE, "TrainingInputMode": "File"},
         "OutputDataConfig": {"S3OutputPath": f"s3://{BUCKET}/out"},
-        "ResourceConfig": {
-            "InstanceCount": 1,
-            "InstanceType": "ml.m5.xlarge",
-            "VolumeSizeInGB": 1,
-        },
+        "ResourceConfig": {"InstanceCount": 1, "InstanceType": "ml.m5.xlarge", "VolumeSizeInGB": 1},
         "StoppingCondition": {"MaxRuntimeInSeconds": 3600},
         "HyperParameters": {
             "sagemaker_program": '"hello.py"',
@@ -60,6 +82,14 @@ def command_request(name: str, command: list[str], instances: int = 1, **changes
     return body
 
 
+def begin_and_stop(emulator: Emulator, name: str, **changes) -> str:
+    """A job that is told to stop before its script begins; its ARN."""
+    api = emulator.client("sagemaker")
+    arn = api.create_training_job(**request(name, **changes))["TrainingJobArn"]
+    api.stop_training_job(TrainingJobName=name)
+    return arn
+
+
 def processes_with(text: str) -> list[str]:
     """The command lines of living processes that have `text` there or in their environment."""
     commands = []
@@ -70,17 +100,38 @@ def processes_with(text: str) -> list[str]:
     return commands
 
 
+def until(condition: Callable[[], Any], seconds: float = 60, missing: object = "") -> Any:
+    """Wait for a value of `condition()` that is true; return it. Fails the test after `seconds`.
+
+    missing: what the failure says; a function is called for it.
+    """
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            pytest.fail(f"not within {seconds:g} s: {missing() if callable(missing) else missing}")
+        time.sleep(0.1)  # to look at all processes takes a while, too
+    return value
+
+
+def until_status(emulator: Emulator, name: str, status: str, seconds: float = 180) -> None:
+    """Wait until a training job has this secondary status."""
+    api = emulator.client("sagemaker")
+
+    def now() -> str:
+        return api.describe_training_job(TrainingJobName=name)["SecondaryStatus"]
+
+    until(lambda: now() == status, seconds, now)
+
+
 def until_gone(name: str, seconds: float = 60) -> None:
     """Fail the test if processes of a job are still there after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while commands := processes_with(name):
-        assert time.monotonic() < deadline, commands
-        time.sleep(0.1)
+    until(lambda: not processes_with(name), seconds, lambda: processes_with(name))
 
 
 def until_log(emulator: Emulator, name: str, text: str, seconds: float = 180) -> None:
     """Wait for a line in a job's log. Fails the test after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while not any(text in line for lines in emulator.log(name).values() for line in lines):
-        assert time.monotonic() < deadline, f"no line {text!r}: the script never began"
-        time.sleep(0.1)
+
+    def logged() -> bool:
+        return any(text in line for lines in emulator.log(name).values() for line in lines)
+
+    until(logged, seconds, f"a line {text!r}: the script never began")

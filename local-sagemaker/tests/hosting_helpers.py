@@ -5,10 +5,8 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-import time
-from pathlib import Path
 
-from botocore.config import Config
+from emulator_harness import until
 
 from local_sagemaker.pytest_plugin import BUCKET, ROLE, Emulator
 
@@ -57,11 +55,12 @@ class Served:
 
     def until(self, name: str, holds) -> dict:
         """An endpoint's description once `holds` of it."""
-        deadline = time.monotonic() + PATIENCE
-        while not holds(endpoint := self.api.describe_endpoint(EndpointName=name)):
-            assert time.monotonic() < deadline, endpoint
-            time.sleep(0.1)
-        return endpoint
+
+        def now() -> dict:
+            return self.api.describe_endpoint(EndpointName=name)
+
+        until(lambda: holds(now()), PATIENCE, now)
+        return now()
 
     def ask(self, name: str, body: object, kind: str = "application/json", **options) -> object:
         """InvokeEndpoint; the answer's JSON."""
@@ -75,13 +74,16 @@ class Served:
     def transform(self, name: str, model: str, uri: str, **changes) -> dict:
         """A transform job of JSON lines, run to its end; its description."""
         self.begin_transform(name, model, uri, **changes)
-        deadline = time.monotonic() + PATIENCE
-        while (job := self.api.describe_transform_job(TransformJobName=name))[
-            "TransformJobStatus"
-        ] in ("InProgress", "Stopping"):
-            assert time.monotonic() < deadline, job
-            time.sleep(0.1)
-        return job
+        return self.ended(name)
+
+    def ended(self, name: str) -> dict:
+        """A transform job's description once it has ended."""
+
+        def now() -> dict:
+            return self.api.describe_transform_job(TransformJobName=name)
+
+        until(lambda: now()["TransformJobStatus"] not in ("InProgress", "Stopping"), PATIENCE, now)
+        return now()
 
     def begin_transform(self, name: str, model: str, uri: str, **changes) -> None:
         source = {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": uri}}
@@ -100,10 +102,7 @@ class Served:
 
     def until_log(self, name: str, text: str) -> None:
         """Wait until an endpoint's log has `text`: lines come a moment after the answer."""
-        deadline = time.monotonic() + PATIENCE
-        while text not in (log := self.log(name)):
-            assert time.monotonic() < deadline, log
-            time.sleep(0.1)
+        until(lambda: text in self.log(name), PATIENCE, lambda: self.log(name))
 
     def log(self, name: str) -> str:
         """All that an endpoint's workers said."""
@@ -127,37 +126,13 @@ def script(text: str) -> dict[str, str]:
     return {"code/inference.py": text}
 
 
-def archive(files: dict[str, str | bytes]) -> bytes:
-    """A tar.gz of files: path -> content."""
+def archive(files: dict[str, str | bytes], owner: int = 0) -> bytes:
+    """A tar.gz of files: path -> content. owner: their user and group, by number."""
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w:gz") as tar:
         for name, content in files.items():
             data = content.encode() if isinstance(content, str) else content
             info = tarfile.TarInfo(name)
-            info.size = len(data)
+            info.size, info.uid, info.gid = len(data), owner, owner
             tar.addfile(info, io.BytesIO(data))
     return raw.getvalue()
-
-
-def archive_of(folder: Path) -> bytes:
-    """A tar.gz of a folder's files."""
-    files = {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
-    return archive(files)
-
-
-def no_retries(served: Served):
-    """A runtime client that asks once."""
-    import boto3
-
-    return boto3.client(
-        "sagemaker-runtime",
-        endpoint_url=served.emulator.env["AWS_ENDPOINT_URL"],
-        region_name="us-east-1",
-        aws_access_key_id=served.emulator.env["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=served.emulator.env["AWS_SECRET_ACCESS_KEY"],
-        config=Config(retries={"max_attempts": 0}, max_pool_connections=64),
-    )

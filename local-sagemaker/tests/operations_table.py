@@ -30,61 +30,10 @@ from local_sagemaker.cluster.spec import PROCESSES
 from local_sagemaker.core.aws import LocalAws
 
 PAGE = Path(__file__).parents[1] / "OPERATIONS.md"
+TEMPLATE = Path(__file__).with_name("operations_page.md")
 SERVICES = ("sagemaker", *offered.REST_SERVICES)
 MOTO = (SageMakerResponse, SageMakerRuntimeResponse, SageMakerMetricsResponse)
 RUN, KEPT, EMPTY, REFUSED = "run", "kept", "empty", "refused"
-TEXT = """\
-# Every operation of SageMaker, and what becomes of it here
-
-<!-- made by `python local-sagemaker/tests/operations_table.py` -->
-
-| of the {total} operations of {services} (botocore {version}) | |
-|---|---|
-| [run here](#run-here), by this package, as real processes and files | {run} |
-| [kept](#kept) by moto; on AWS, too, nothing would run | {kept} |
-| [empty](#empty): lists of what cannot be made here | {empty} |
-| [refused](#refused), with `ValidationException` (HTTP 400) and a sentence | {refused} |
-
-A test calls every one: only the first three kinds are ever answered with 200.
-
-| others, as they say themselves | operations |
-|---|---|
-| moto {moto} | {motos}, counted in its code; of jobs and pipelines, which it does not run, it \
-says that they are completed |
-| [LocalStack](https://docs.localstack.cloud/api-coverage/v1/services/sagemaker.md), Ultimate \
-plan, read 2026-11-25 | 119 of 404, and 1 of 3 of the runtime |
-| local mode of the SageMaker SDK {sdk} | {local_mode}, counted in its code: no endpoint, but a \
-client that starts AWS's images in Docker |
-
-## Run here
-
-{run_names}.
-
-## Kept
-
-{kept_names}.
-
-A notebook instance is there only where a stack of CloudFormation has one; it runs nowhere. A model
-package with a ValidationSpecification is refused: on AWS that runs jobs.
-
-## Empty
-
-{empty_names}.
-
-## Refused
-
-The sentence begins with "The emulator", and ends with the operation's name.
-
-| the emulator | operations |
-|---|---|
-{rows}
-
-CreateTrainingJob is refused where it has one of these members:
-
-| member | instead |
-|---|---|
-{members}
-"""
 
 
 @cache
@@ -122,7 +71,7 @@ def page() -> str:
             sentence = offered.refusal(name).removesuffix(f" ({name})")
             rows[sentence.removeprefix("The emulator ")].append(name)
     methods = map(camelcase_to_underscores, operations())
-    return TEXT.format(
+    return TEMPLATE.read_text().format(
         **{kind: len(operation_names) for kind, operation_names in names.items()},
         **{f"{kind}_names": ", ".join(operation_names) for kind, operation_names in names.items()},
         total=sum(map(len, names.values())),

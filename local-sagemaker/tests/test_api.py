@@ -1,4 +1,4 @@
-"""DescribeTrainingJob, ListTrainingJobs, StopTrainingJob and tags, as clients see them."""
+"""Jobs described, listed, stopped, tagged and deleted, as clients see them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from botocore.exceptions import ClientError
-from emulator_harness import request
+from emulator_harness import begin_and_stop, command_request, request, until_status
+
+from local_sagemaker.pytest_plugin import FINAL
 
 
 @pytest.fixture(scope="module")
@@ -19,12 +21,6 @@ def listed(emulator):
     for name in names:
         assert emulator.wait(name).status == "Stopped"
     return names
-
-
-def begin_and_stop(emulator, name: str, **changes) -> None:
-    api = emulator.client("sagemaker")
-    api.create_training_job(**request(name, **changes))
-    api.stop_training_job(TrainingJobName=name)
 
 
 def names(page: dict) -> list[str]:
@@ -139,3 +135,59 @@ def test_listing_while_jobs_begin(emulator):
         for future in made + listings:
             future.result()  # raises what a call was refused with
     assert len(names(api.list_training_jobs(NameContains="crowd-"))) == 6
+
+
+def ended(emulator, name, **changes):
+    """A job that was stopped before its script began; its ARN."""
+    arn = begin_and_stop(emulator, name, **changes)
+    assert emulator.wait(name).status in FINAL
+    return arn
+
+
+def refusal(call, **arguments):
+    with pytest.raises(ClientError) as caught:
+        call(**arguments)
+    return caught.value.response["Error"]["Code"]
+
+
+def test_a_job_that_has_ended_can_be_deleted_and_its_name_used_again(emulator):
+    api = emulator.client("sagemaker")
+    ended(emulator, "gone", Tags=[{"Key": "lesson", "Value": "99"}])
+    folder = emulator.state / "jobs" / "gone"
+    assert folder.is_dir()
+    api.delete_training_job(TrainingJobName="gone")
+    assert not folder.exists()
+    assert refusal(api.describe_training_job, TrainingJobName="gone") == "ValidationException"
+    assert api.list_training_jobs(NameContains="gone")["TrainingJobSummaries"] == []
+    arn = ended(emulator, "gone")
+    assert api.list_tags(ResourceArn=arn)["Tags"] == []
+
+
+def test_the_tags_of_a_deleted_job_are_gone_with_it(emulator):
+    api = emulator.client("sagemaker")
+    arn = ended(emulator, "tagged")
+    api.delete_training_job(TrainingJobName="tagged")
+    for call, extra in [
+        (api.list_tags, {}),
+        (api.add_tags, {"Tags": [{"Key": "a", "Value": "b"}]}),
+        (api.delete_tags, {"TagKeys": ["a"]}),
+    ]:
+        assert refusal(call, ResourceArn=arn, **extra) == "ValidationException"
+
+
+def test_a_job_that_is_not_there(emulator):
+    api = emulator.client("sagemaker")
+    assert refusal(api.delete_training_job, TrainingJobName="never") == "ResourceNotFound"
+    assert refusal(api.delete_training_job, TrainingJobName="no_such") == "ValidationException"
+
+
+@pytest.mark.namespaces
+def test_a_job_that_runs_is_kept(emulator):
+    api = emulator.client("sagemaker")
+    api.create_training_job(**command_request("runs", ["sleep", "600"]))
+    until_status(emulator, "runs", "Training")
+    assert refusal(api.delete_training_job, TrainingJobName="runs") == "ResourceInUse"
+    api.stop_training_job(TrainingJobName="runs")
+    assert emulator.wait("runs").status in FINAL
+    api.delete_training_job(TrainingJobName="runs")
+    assert not (emulator.state / "jobs" / "runs").exists()

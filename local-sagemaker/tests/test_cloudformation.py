@@ -8,61 +8,17 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
-from moto_life import lives
 
-NETWORK = """
-Parameters:
-  Nat:
-    Type: String
-    Default: "no"
-Conditions:
-  HasNat: !Equals [!Ref Nat, "yes"]
-Resources:
-  Bucket:
-    Type: AWS::S3::Bucket
-    Properties: {BucketName: one-that-goes}
-  Vpc:
-    Type: AWS::EC2::VPC
-    Properties: {CidrBlock: 10.0.0.0/16}
-  Subnet:
-    Type: AWS::EC2::Subnet
-    Properties: {VpcId: !Ref Vpc, CidrBlock: 10.0.0.0/24}
-  Routes:
-    Type: AWS::EC2::RouteTable
-    Properties: {VpcId: !Ref Vpc}
-  SubnetRoutes:
-    Type: AWS::EC2::SubnetRouteTableAssociation
-    Properties: {SubnetId: !Ref Subnet, RouteTableId: !Ref Routes}
-  Endpoint:
-    Type: AWS::EC2::VPCEndpoint
-    Properties:
-      VpcId: !Ref Vpc
-      VpcEndpointType: Gateway
-      ServiceName: com.amazonaws.us-east-1.s3
-      RouteTableIds: [!Ref Routes]
-  Gateway:
-    Type: AWS::EC2::InternetGateway
-    Condition: HasNat
-  Attachment:
-    Type: AWS::EC2::VPCGatewayAttachment
-    Condition: HasNat
-    Properties: {VpcId: !Ref Vpc, InternetGatewayId: !Ref Gateway}
-Outputs:
-  Name:
-    Value: !Ref Bucket
-    Export:
-      Name: name-that-goes
-"""
+NETWORK = (Path(__file__).parent / "templates" / "network.yaml").read_text()
 ALWAYS = {"Bucket", "Vpc", "Subnet", "Routes", "SubnetRoutes", "Endpoint"}
 
 
-@pytest.fixture
-def life(tmp_path):
-    """Lives of an emulator's moto, one after another."""
-    import_module("local_sagemaker.moto_backend.cloudformation")
-    return lives(tmp_path)
+@pytest.fixture(autouse=True)
+def what_moto_lacks():
+    import_module("local_sagemaker.moto_backend.cloudformation")  # slow
 
 
 def standing(now) -> dict[str, int]:

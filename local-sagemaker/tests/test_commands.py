@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from command_harness import ok, refused, run
-from emulator_harness import request
+from emulator_harness import begin_and_stop
 from moto import mock_aws
 from moto_life import give_moto_its_storage_back
 
@@ -112,8 +112,7 @@ def test_with_the_emulator_down(tmp_path):
 def test_down_keeps_and_forget_forgets(tmp_path):
     emulator = Emulator(tmp_path / "state", ["--isolation", "processes"])
     emulator.client("s3").create_bucket(Bucket=BUCKET)
-    emulator.client("sagemaker").create_training_job(**request("a-job"))
-    emulator.client("sagemaker").stop_training_job(TrainingJobName="a-job")
+    begin_and_stop(emulator, "a-job")
     emulator.wait("a-job")
     assert ok(command(emulator.state, "stop")) == "The emulator is down.\n"
     with socket.socket() as probe:  # the port is free
@@ -140,25 +139,23 @@ def serving(state: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("where", "text", "why"),
+    ("where", "why"),
     [
-        ("", "in the way", "Not a directory"),
-        ("state", "in the way", "The state directory cannot be used"),
-        ("state/moto", "in the way", "The state directory cannot be used"),
-        ("state/jobs", "in the way", "The state directory cannot be used"),
-        ("state/lock/folder", "in the way", "The state directory cannot be used"),
-        ("state/moto/moto.pickle", "moto 0.0.1\n", "was written by moto 0.0.1"),
+        ("", "Not a directory"),
+        ("state", "The state directory cannot be used"),
+        ("state/moto", "The state directory cannot be used"),
+        ("state/jobs", "The state directory cannot be used"),
+        ("state/lock/folder", "The state directory cannot be used"),
     ],
 )
-def test_something_in_the_way_of_the_state(tmp_path, monkeypatch, mocked, where, text, why):
+def test_something_in_the_way_of_the_state(tmp_path, monkeypatch, mocked, where, why):
     monkeypatch.setattr(serve.tempfile, "tempdir", None)
     top = tmp_path / "top"
     (top / where).parent.mkdir(parents=True, exist_ok=True)
-    (top / where).write_text(text)
+    (top / where).write_text("in the way")
     with pytest.raises(EmulatorError, match=why) as caught:
         serving(top / "state")
-    remedy = "stop --forget" if "moto 0" in text else "the variable LOCAL_SAGEMAKER_STATE_DIR"
-    assert remedy in str(caught.value)
+    assert "the variable LOCAL_SAGEMAKER_STATE_DIR" in str(caught.value)
 
 
 def test_what_cannot_be_started_is_one_line(tmp_path):

@@ -2,50 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import time
-
-import pytest
+import psutil
 from emulator_harness import estimator, processes_with, start, until_gone, until_log
 
 from local_sagemaker.pytest_plugin import BUCKET, Emulator, sdk_session
 
 
-@pytest.fixture
-def mortal(tmp_path, monkeypatch, request):
-    """An emulator of this test's own, and a session for it."""
-    emulator = Emulator(tmp_path / "state")
-    request.addfinalizer(emulator.down)
-    emulator.client("s3").create_bucket(Bucket=BUCKET)
-    emulator.put("data/part-0.txt", "shard")
-    emulator.session = sdk_session(emulator, monkeypatch)
-    return emulator
-
-
 def die(emulator: Emulator) -> None:
-    os.kill(emulator.running.pid, signal.SIGKILL)
-    deadline = time.monotonic() + 60
-    while emulator.running.pid in _pids():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    process = psutil.Process(emulator.running.pid)
+    process.kill()
+    process.wait(60)
 
 
-def _pids() -> set[int]:
-    import psutil
-
-    alive = (p for p in psutil.process_iter(["status"]) if p.info["status"] != "zombie")
-    return {process.pid for process in alive}
-
-
-def test_kill_9_in_the_middle_of_a_job_and_then_down(mortal):
-    earlier = mortal.wait(start(estimator(mortal.session, "show.py", instance_count=1)))
+def test_kill_9_in_the_middle_of_a_job_and_then_down(mortal, monkeypatch):
+    mortal.put("data/part-0.txt", "shard")
+    session = sdk_session(mortal, monkeypatch)
+    earlier = mortal.wait(start(estimator(session, "show.py", instance_count=1)))
     model = mortal.get(earlier.description["ModelArtifacts"]["S3ModelArtifacts"])
     mortal.client("iam").create_role(RoleName="kept", AssumeRolePolicyDocument="{}")
     mpi = {"mpi": {"enabled": True, "processes_per_host": 2}}
-    name = start(
-        estimator(mortal.session, "fail.py", distribution=mpi, hyperparameters={"mode": "stubborn"})
-    )
+    stubborn = {"hyperparameters": {"mode": "stubborn"}}
+    name = start(estimator(session, "fail.py", distribution=mpi, **stubborn))
     until_log(mortal, name, "BEGUN")
     assert processes_with(name) != []
     die(mortal)
@@ -68,7 +45,7 @@ def test_kill_9_in_the_middle_of_a_job_and_then_down(mortal):
     assert not list((mortal.state / "jobs" / name).glob("algo-*"))
 
     # Jobs start as before; and `down` ends them.
-    name = start(estimator(mortal.session, "fail.py", hyperparameters={"mode": "stubborn"}))
+    name = start(estimator(session, "fail.py", **stubborn))
     until_log(mortal, name, "BEGUN")
     mortal.down()
     until_gone(name)

@@ -9,7 +9,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 import uuid
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
-from emulator_harness import request
+from emulator_harness import request, until
 from moto_life import lives
 
 import local_sagemaker
@@ -62,18 +61,14 @@ class EmulatorInMounts:
             stdout=subprocess.DEVNULL,
             text=True,
         )
-        self._until_it_answers()
+        until(self._answers, START_SECONDS)
 
-    def _until_it_answers(self) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while True:
-            try:
-                self.client("s3").list_buckets()
-                return
-            except (BotoCoreError, FileNotFoundError):  # the second: its key is not there yet
-                assert self.process.poll() is None, self.process.stderr.read()
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
+    def _answers(self) -> bool:
+        try:
+            return bool(self.client("s3").list_buckets())
+        except (BotoCoreError, FileNotFoundError):  # the second: its key is not there yet
+            assert self.process.poll() is None, self.process.stderr.read()
+            return False
 
     def client(self, service: str):
         """A client without retries: the first answer matters here."""
@@ -129,15 +124,12 @@ def test_a_job_on_a_full_disk_fails_and_says_why(small):
     source = {"S3DataType": "S3Prefix", "S3Uri": "s3://lessons-data/data/"}
     channel = {"ChannelName": "training", "DataSource": {"S3DataSource": source}}
     api.create_training_job(**request(name, InputDataConfig=[channel]))
-    deadline = time.monotonic() + 120
-    while (job := api.describe_training_job(TrainingJobName=name))["TrainingJobStatus"] in (
-        "InProgress",
-        "Stopping",
-    ):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    assert job["TrainingJobStatus"] == "Failed"
-    assert "No space left on device" in job["FailureReason"]
+
+    def now() -> dict:
+        return api.describe_training_job(TrainingJobName=name)
+
+    until(lambda: now()["TrainingJobStatus"] == "Failed", 120, now)
+    assert "No space left on device" in now()["FailureReason"]
     assert not list((small.disk / "state" / "jobs" / name).glob("algo-*"))
     for key in ("data/large", "filler-0", "filler-1"):  # space for the next test
         s3.delete_object(Bucket="lessons-data", Key=key)

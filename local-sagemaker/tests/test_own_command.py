@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import io
-import tarfile
+import json
+import sys
 
 import pytest
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
-from emulator_harness import IMAGE, command_request, request
+from emulator_harness import IMAGE, SCRIPTS, command_request, unpacked
 
 from local_sagemaker.api.training import TrainingJobs
 from local_sagemaker.core.aws import LocalAws
 from local_sagemaker.protocol.errors import AwsError
+
+HARD = [" a ", "", '"b"', "é 漢", "$HOME `id`", "\\n", "--x=1", "{'c': 1}"]
 
 
 def ended(emulator, body: dict):
@@ -29,13 +31,25 @@ def test_the_command_runs_on_every_instance_with_its_own_opt_ml(emulator):
     for host in ("algo-1", "algo-2"):
         assert host in job.log[host]
         assert any(f'"current_host": "{host}"' in line for line in job.log[host])
-    uri = job.description["ModelArtifacts"]["S3ModelArtifacts"]
-    with tarfile.open(fileobj=io.BytesIO(emulator.get(uri))) as model:
-        assert sorted(model.getnames()) == ["algo-1", "algo-2"]
+    model = unpacked(emulator, job.description["ModelArtifacts"]["S3ModelArtifacts"])
+    assert set(model) == {"algo-1", "algo-2"}
     notes = [line for line in job.log["algo-1"] if "is not pulled" in line]
     assert len(notes) == 1 and IMAGE in notes[0]
     job = job.description["AlgorithmSpecification"]
     assert job["ContainerEntrypoint"] == ["/bin/bash"]
+
+
+@pytest.mark.namespaces
+def test_values_that_are_hard_for_a_shell_or_for_json_reach_the_script(emulator):
+    hyperparameters = dict(zip("abcdefgh", HARD, strict=True))
+    environment = {f"V{number}_ECHO": value for number, value in enumerate(HARD)}
+    command = [sys.executable, str(SCRIPTS / "echo.py"), *environment]
+    given = {"Environment": environment, "HyperParameters": hyperparameters}
+    job = ended(emulator, command_request("echo-hard", command) | given)
+    assert job.status == "Completed", job.failure_reason
+    (line,) = job.lines("ECHO ")
+    assert json.loads(line) == {"hyperparameters": hyperparameters, "environment": HARD}
+    assert given.items() <= job.description.items()
 
 
 @pytest.mark.namespaces
@@ -50,13 +64,6 @@ def test_a_command_that_is_not_there(emulator):
     job = ended(emulator, command_request("own-missing", ["/opt/no-such-program", "x"]))
     assert job.description["FailureReason"].endswith("exit code: 127")
     assert any("cannot be run: No such file" in line for line in job.log["algo-1"])
-
-
-def test_arguments_without_an_entrypoint_are_refused(emulator):
-    body = request("own-arguments")
-    body["AlgorithmSpecification"]["ContainerArguments"] = ["train"]
-    with pytest.raises(ClientError, match="ContainerArguments and no ContainerEntrypoint"):
-        emulator.client("sagemaker").create_training_job(**body)
 
 
 def test_without_namespaces_it_is_refused(tmp_path):

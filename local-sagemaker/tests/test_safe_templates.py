@@ -3,35 +3,16 @@
 from __future__ import annotations
 
 import uuid
+from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
 
 from local_sagemaker.pytest_plugin import BUCKET
 
-ATTACK = """Resources:
-  Topic:
-    Type: AWS::SNS::Topic
-    Properties:
-      DisplayName: !!python/object/apply:subprocess.getoutput ["touch {path}"]
-"""
-HARMLESS = """Parameters:
-  Word: {Type: String, Default: hello}
-Conditions:
-  Wanted: !Equals [!Ref Word, hello]
-Resources:
-  Bucket:
-    Type: AWS::S3::Bucket
-    Properties:
-      BucketName: !Sub "${AWS::StackName}-bucket"
-  Topic:
-    Type: AWS::SNS::Topic
-    Condition: Wanted
-    Properties:
-      DisplayName: !Join ["-", [a, !Select [1, [x, y]]]]
-Outputs:
-  Arn: {Value: !GetAtt Bucket.Arn}
-"""
+TEMPLATES = Path(__file__).parent / "templates"
+ATTACK = (TEMPLATES / "attack.yaml").read_text()
+HARMLESS = (TEMPLATES / "harmless.yaml").read_text()
 
 
 # Two of moto's modules read templates: one for stacks, one for what is asked before there is one.

@@ -1,4 +1,4 @@
-"""What moto holds outlives the emulator; what cannot be saved or read says so."""
+"""What moto holds outlives the emulator; what cannot be saved or read says so. And a job's log."""
 
 from __future__ import annotations
 
@@ -8,17 +8,12 @@ import os
 import time
 
 import pytest
-from moto_life import lives
 
 from local_sagemaker.emulator_error import EmulatorError
+from local_sagemaker.job_events import LOG_GROUP, JobEvents
 from local_sagemaker.moto_backend import logs as journal
 
 START = int(time.time() * 1000) - 60_000  # Unix milliseconds
-
-
-@pytest.fixture
-def life(tmp_path):
-    return lives(tmp_path)
 
 
 def messages(page: dict) -> list[str]:
@@ -69,6 +64,30 @@ def test_a_log_stream_has_a_most(life, monkeypatch):
             line = {"timestamp": START + number, "message": "x" * 30}
             logs.put_log_events(**where, logEvents=[line])
         assert messages(logs.get_log_events(**where)) == ["x" * 30] * 4 + [journal.FULL]
+
+
+def test_a_jobs_streams_are_one_log_and_late_lines_are_not_lost(life):
+    """In the order of time, each line once, as `local-sagemaker logs` prints it."""
+    with life() as now:
+        logs = now.client("logs")
+        events = JobEvents(logs, "job")
+        assert list(events.new()) == []
+        logs.create_log_group(logGroupName=LOG_GROUP)
+        for stream in ("job/algo-1-7", "job/algo-2-7", "job-2/algo-1-7"):
+            logs.create_log_stream(logGroupName=LOG_GROUP, logStreamName=stream)
+
+        def put(stream: str, *times: int) -> None:
+            lines = [{"timestamp": START + at, "message": str(at)} for at in times]
+            logs.put_log_events(logGroupName=LOG_GROUP, logStreamName=stream, logEvents=lines)
+
+        put("job/algo-1-7", 1000, 3000)
+        put("job/algo-2-7", 2000)
+        put("job-2/algo-1-7", 2500)
+        seen = [("algo-1", "1000"), ("algo-2", "2000"), ("algo-1", "3000")]
+        assert list(events.new()) == seen
+        put("job/algo-2-7", 2900)  # it came later than a line of a later time
+        assert list(events.new()) == [("algo-2", "2900")]
+        assert list(events.new()) == []
 
 
 def test_every_service_with_its_locks_and_private_keys(life):

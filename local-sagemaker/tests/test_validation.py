@@ -9,6 +9,8 @@ from emulator_harness import request
 from local_sagemaker.protocol.errors import AwsError
 from local_sagemaker.protocol.validation import check
 from local_sagemaker.pytest_plugin import BUCKET
+from local_sagemaker.training.connectivity import BANDWIDTH
+from local_sagemaker.training.shared_folder import VARIABLE as FOLDER
 
 
 def refused(body: object, name: str = "CreateTrainingJob") -> AwsError:
@@ -111,6 +113,27 @@ CHANNEL = {
 }
 IMAGE = {"TrainingImage": "registry.invalid/x:2.12-cpu", "TrainingInputMode": "File"}
 RESOURCES = {"InstanceCount": 1, "InstanceType": "ml.m5.xlarge", "VolumeSizeInGB": 1}
+SPOT = {"EnableManagedSpotTraining": True}
+WARM = {"ResourceConfig": RESOURCES | {"KeepAlivePeriodInSeconds": 60}}
+RULE = {"RuleConfigurationName": "LossNotDecreasing", "RuleEvaluatorImage": "image"}
+HOOK = {"S3OutputPath": "s3://b/x", "CollectionConfigurations": [{"CollectionName": "losses"}]}
+BOARD = {"S3OutputPath": "s3://b/x", "LocalPath": "/tmp/board"}
+
+
+def algorithm(**members) -> dict:
+    return {"AlgorithmSpecification": IMAGE | members}
+
+
+def metric(regex: str) -> dict:
+    return algorithm(MetricDefinitions=[{"Name": "loss", "Regex": regex}])
+
+
+def stopping(run: int, wait: int) -> dict:
+    return {"StoppingCondition": {"MaxRuntimeInSeconds": run, "MaxWaitTimeInSeconds": wait}}
+
+
+def environment(name: str, value: str) -> dict:
+    return {"Environment": {name: value}}
 
 
 def with_source(**changes) -> dict:
@@ -126,43 +149,54 @@ def with_source(**changes) -> dict:
         ({"HyperParameters": {"sagemaker_program": "a.py"}}, "no sagemaker_submit_directory"),
         ({"ResourceConfig": {"VolumeSizeInGB": 1}}, "ResourceConfig needs InstanceType"),
         ({"ResourceConfig": RESOURCES | {"InstanceCount": 0}}, "InstanceCount is 0"),
-        ({"ResourceConfig": RESOURCES | {"InstanceCount": 500}}, "request delta of 500"),
         (
-            {
-                "AlgorithmSpecification": IMAGE
-                | {"MetricDefinitions": [{"Name": "loss", "Regex": "loss: ("}]}
-            },
-            r"Regex 'loss: \(' of metric 'loss' is invalid",
+            {"ResourceConfig": RESOURCES | {"InstanceCount": 500}},
+            "is 20 Instances, .* and a request delta of 500 .* stop one",
         ),
-        (
-            {
-                "AlgorithmSpecification": IMAGE
-                | {"MetricDefinitions": [{"Name": "loss", "Regex": "loss: .*"}]}
-            },
-            "of metric 'loss' has no group",
-        ),
+        (metric("loss: ("), r"Regex 'loss: \(' of metric 'loss' is invalid"),
+        (metric("*"), "of metric 'loss' is invalid"),
+        (metric("loss: .*"), "of metric 'loss' has no group"),
         ({"InputDataConfig": [CHANNEL | {"InputMode": "Pipe"}]}, "Use FastFile"),
-        (
-            {
-                "AlgorithmSpecification": IMAGE | {"TrainingInputMode": "Pipe"},
-                "InputDataConfig": [CHANNEL],
-            },
-            "Use FastFile",
-        ),
+        (algorithm(TrainingInputMode="Pipe") | {"InputDataConfig": [CHANNEL]}, "Use FastFile"),
         ({"InputDataConfig": [CHANNEL, CHANNEL]}, "a name of its own"),
         ({"InputDataConfig": [CHANNEL | {"ChannelName": ".."}]}, "a name of its own"),
         ({"InputDataConfig": [CHANNEL | {"DataSource": {}}]}, "S3DataSource only"),
-        ({"InputDataConfig": [with_source(S3Uri="s3://A_b/x")]}, "No S3 objects found"),
+        *(
+            ({"InputDataConfig": [with_source(S3Uri=uri)]}, "No S3 objects found under S3 URL")
+            for uri in ("s3://A_b/x", "s3://no-such-bucket-here/data", f"s3://{BUCKET}/no/such")
+        ),
         (
             {"InputDataConfig": [with_source(S3DataType="AugmentedManifestFile")]},
             "AugmentedManifestFile is not offered",
         ),
+        (algorithm(ContainerArguments=["a"]), "ContainerArguments and no ContainerEntrypoint"),
+        (stopping(60, 60), "only supported when EnableManagedSpotTraining"),
+        (SPOT, "it must be given"),
+        (SPOT | stopping(60, 59), "not be below MaxRuntimeInSeconds"),
+        (SPOT | WARM | stopping(60, 60), "cannot be made of spot instances"),
+        (environment(BANDWIDTH, "20mb"), f"{BANDWIDTH}: '20mb' is"),
+        *(
+            (environment(FOLDER, folder), "be the absolute path of a fold")
+            for folder in ("relative", "/no/such/folder", __file__)
+        ),
+        (
+            {"VpcConfig": {"Subnets": ["subnet-0123abcd"], "SecurityGroupIds": ["sg-0123abcd"]}},
+            "VpcConfig: .*0123abcd",
+        ),
+        # What a job would do without on this machine:
+        ({"DebugRuleConfigurations": [RULE]}, "leave the estimator's rules out"),
+        ({"ProfilerRuleConfigurations": [RULE]}, "leave the estimator's rules out"),
+        ({"DebugHookConfig": HOOK}, "TensorBoardOutputConfig"),
+        ({"ExperimentConfig": {"ExperimentName": "e"}}, "leave experiment_config out"),
+        ({"TensorBoardOutputConfig": BOARD}, "copies /opt/ml/output/tensorboard only"),
     ],
 )
 def test_what_no_schema_says(emulator, changes, reason):
     api = emulator.client("sagemaker")
     with pytest.raises(ClientError, match=reason) as caught:
         api.create_training_job(**request("refused", **changes))
-    assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
+    error = caught.value.response
+    code = "ResourceLimitExceeded" if "delta" in reason else "ValidationException"
+    assert (error["ResponseMetadata"]["HTTPStatusCode"], error["Error"]["Code"]) == (400, code)
     with pytest.raises(ClientError, match="Requested resource not found"):
         api.describe_training_job(TrainingJobName="refused")

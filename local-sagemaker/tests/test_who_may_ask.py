@@ -16,33 +16,21 @@ import urllib.error
 import urllib.request
 from datetime import UTC, datetime, timedelta
 
-import boto3
 import botocore.auth
 import psutil
 import pytest
 import requests
 from botocore.config import Config
 from botocore.exceptions import ClientError
+from emulator_harness import client_of, until
 from nobody_helpers import only_root, run_as_nobody
 from raw_http import error, head, raw
 
 from local_sagemaker import credentials, daemon
 from local_sagemaker.emulator_error import EmulatorError
-from local_sagemaker.pytest_plugin import BUCKET, Emulator
+from local_sagemaker.pytest_plugin import BUCKET
 
 LIST = "SageMaker.ListTrainingJobs"
-ONCE = {"config": Config(retries={"max_attempts": 0}, read_timeout=10, connect_timeout=10)}
-
-
-def client(emulator, service: str, key: str = "", secret: str = "", **options):
-    return boto3.client(
-        service,
-        endpoint_url=emulator.env["AWS_ENDPOINT_URL"],
-        region_name="us-east-1",
-        aws_access_key_id=key or emulator.env["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=secret or emulator.env["AWS_SECRET_ACCESS_KEY"],
-        **options,
-    )
 
 
 CODES = {  # service: (a call, code for an unknown key, code for a wrong secret)
@@ -61,10 +49,10 @@ CODES = {  # service: (a call, code for an unknown key, code for a wrong secret)
 @pytest.mark.parametrize("service", CODES)
 def test_a_wrong_key_gets_awss_error(emulator, service):
     call, unknown, wrong = CODES[service]
-    getattr(client(emulator, service), call)()
+    getattr(client_of(emulator, service), call)()
     for code, key in ((unknown, {"key": "LOCALOTHER"}), (wrong, {"secret": "other"})):
         with pytest.raises(ClientError) as caught:
-            getattr(client(emulator, service, **key), call)()
+            getattr(client_of(emulator, service, **key), call)()
         assert caught.value.response["Error"]["Code"] == code
         assert "local-sagemaker env" in str(caught.value)
 
@@ -100,7 +88,7 @@ def test_another_body_than_the_signed_one_is_refused(emulator):
 def test_presigned_addresses(emulator, version):
     key = "a b+c/é~*'()!//x&y=z?#%20"
     uri = emulator.put(key, "kept")
-    s3 = client(emulator, "s3", config=Config(signature_version=version))
+    s3 = client_of(emulator, "s3", config=Config(signature_version=version))
     object_ = {"Bucket": BUCKET, "Key": key}
     url = s3.generate_presigned_url("get_object", object_)
     assert urllib.request.urlopen(url).read() == b"kept"
@@ -129,7 +117,7 @@ def test_keys_that_the_emulator_issued(emulator):
     ]
     iam.create_user(UserName="somebody")
     made = iam.create_access_key(UserName="somebody")["AccessKey"]
-    user = client(emulator, "s3", made["AccessKeyId"], made["SecretAccessKey"])
+    user = client_of(emulator, "s3", made["AccessKeyId"], made["SecretAccessKey"])
     assert user.list_buckets()["Buckets"]
     iam.delete_access_key(UserName="somebody", AccessKeyId=made["AccessKeyId"])
     with pytest.raises(ClientError, match="InvalidAccessKeyId"):
@@ -137,11 +125,11 @@ def test_keys_that_the_emulator_issued(emulator):
     role = "arn:aws:iam::" + "0" * 12 + ":role/learner"
     given = sts.assume_role(RoleArn=role, RoleSessionName="test")["Credentials"]
     pair = (given["AccessKeyId"], given["SecretAccessKey"])
-    client_of_role = client(emulator, "sts", *pair, aws_session_token=given["SessionToken"])
+    client_of_role = client_of(emulator, "sts", *pair, aws_session_token=given["SessionToken"])
     assert "assumed-role/learner/test" in client_of_role.get_caller_identity()["Arn"]
     for token in ({}, {"aws_session_token": "other"}):  # it is a part of the key
         with pytest.raises(ClientError, match="InvalidClientTokenId"):
-            client(emulator, "sts", *pair, **token).get_caller_identity()
+            client_of(emulator, "sts", *pair, **token).get_caller_identity()
     for other in (sts.get_session_token, lambda: sts.get_federation_token(Name="somebody")):
         with pytest.raises(ClientError, match="call assume_role"):
             other()
@@ -210,40 +198,33 @@ def test_a_state_directory_that_others_may_write_to_is_refused(tmp_path):
     assert stat.S_IMODE(state.stat().st_mode) == 0o700
 
 
-@pytest.fixture
-def crowded(tmp_path, request):
-    """An emulator of its own that may have 600 files open."""
-    emulator = Emulator(tmp_path / "state")
-    request.addfinalizer(emulator.down)
-    resource.prlimit(emulator.running.pid, resource.RLIMIT_NOFILE, (600, 600))
-    return emulator
+def test_connections_without_a_key_do_not_shut_it(mortal):
+    """700 of them with half a head: their owner's calls are answered, and they are let go.
 
-
-def test_connections_without_a_key_do_not_shut_it(crowded, monkeypatch):
-    """700 of them with half a head: their owner's calls are answered, and they are let go."""
+    The emulator may have 600 files open.
+    """
+    resource.prlimit(mortal.running.pid, resource.RLIMIT_NOFILE, (600, 600))
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(2048, hard)), hard))
-    api = client(crowded, "sagemaker", **ONCE)
+    api = client_of(mortal, "sagemaker")
     api.list_training_jobs()
     with contextlib.ExitStack() as stack:
         stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
-        address = ("127.0.0.1", crowded.running.port)
+        address = ("127.0.0.1", mortal.running.port)
         began, many = time.monotonic(), []
         for _ in range(700):
             with contextlib.suppress(TimeoutError):  # nobody takes it
                 many.append(stack.enter_context(socket.create_connection(address, timeout=1)))
                 many[-1].sendall(b"POST / HTTP/1.1\r\nX-Slow: ")
             assert time.monotonic() < began + 60
-        client(crowded, "sagemaker", **ONCE).list_training_jobs()
+        client_of(mortal, "sagemaker").list_training_jobs()
         api.list_training_jobs()
         last = many[-1]
         last.settimeout(30)
         with contextlib.suppress(ConnectionError):  # a byte now and then does not keep it
             while time.monotonic() < began + 40 and not select.select([last], [], [], 1)[0]:
                 last.sendall(b"x")
-        while (files := psutil.Process(crowded.running.pid).num_fds()) >= 100:
-            assert time.monotonic() < began + 60, files
-            time.sleep(0.1)
+        until(lambda: psutil.Process(mortal.running.pid).num_fds() < 100)
 
 
 ATTACK = """

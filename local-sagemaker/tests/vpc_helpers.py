@@ -34,23 +34,23 @@ class Network:
         """VpcConfig of a request."""
         return {"Subnets": [self.subnet], "SecurityGroupIds": [self.group]}
 
-    def let_in(self, peer: str = ITSELF, protocol: str = "-1", **ports: int) -> None:
-        """An inbound rule. peer: ITSELF or a CIDR block."""
-        whom = {"UserIdGroupPairs": [{"GroupId": self.group}]}
-        whom = whom if peer == ITSELF else {"IpRanges": [{"CidrIp": peer}]}
+    def _rule(self, peer: str = ITSELF, protocol: str = "-1", **ports: int) -> dict:
+        """The arguments of a change of the group's rules. peer: ITSELF or a CIDR block."""
+        itself = {"UserIdGroupPairs": [{"GroupId": self.group}]}
+        whom = itself if peer == ITSELF else {"IpRanges": [{"CidrIp": peer}]}
         rule = {"IpProtocol": protocol} | ports | whom
-        self.ec2.authorize_security_group_ingress(GroupId=self.group, IpPermissions=[rule])
+        return {"GroupId": self.group, "IpPermissions": [rule]}
+
+    def let_in(self, **rule) -> None:
+        self.ec2.authorize_security_group_ingress(**self._rule(**rule))
 
     def let_nothing_out(self) -> None:
         """Take away the rule that every new group has."""
-        rule = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": ANYWHERE}]}
-        self.ec2.revoke_security_group_egress(GroupId=self.group, IpPermissions=[rule])
+        self.ec2.revoke_security_group_egress(**self._rule(ANYWHERE))
 
-    def let_out(self, protocol: str = "-1", **ports: int) -> None:
+    def let_out(self) -> None:
         """An outbound rule to the group itself."""
-        whom = {"UserIdGroupPairs": [{"GroupId": self.group}]}
-        rule = {"IpProtocol": protocol} | ports | whom
-        self.ec2.authorize_security_group_egress(GroupId=self.group, IpPermissions=[rule])
+        self.ec2.authorize_security_group_egress(**self._rule())
 
     def s3_endpoint(self, **options) -> None:
         """A way to S3: a gateway endpoint, unless told otherwise."""

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -137,15 +136,6 @@ def end_lab(lab: Lab) -> None:
         raise
     finally:
         os.close(lab.keyboard)
-
-
-def answers(url: str) -> bool:
-    """Whether a server answers there."""
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        return direct.open(url, timeout=60).status == 200
-    except OSError:
-        return False
 
 
 def wait_for(event: str, done, seconds: float):

@@ -6,14 +6,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from test_slides import FETCHED
 
 from lab_harness import SCREENSHOTS
 from workshop.course.pages import Row, write_html
 
 pytestmark = [pytest.mark.reads_lessons, pytest.mark.timeout(900)]
 
-FETCHED = """return performance.getEntriesByType("resource").map(one => one.name)
-    .filter(name => !name.startsWith("data:"))"""
 CUT = """const all = ".jp-OutputArea-output, pre"
     return [document.documentElement, ...document.querySelectorAll(all)]
     .filter(one => one.scrollWidth > one.clientWidth + 1)

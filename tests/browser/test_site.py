@@ -17,22 +17,15 @@ from tools.site_links import broken
 from workshop.course.lessons import chosen
 from workshop.paths import NOTEBOOKS, ROOT, TEACHING
 
+HERE = Path(__file__).parent
 AXE = "axe-core@4.14.1"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
 RUN = {"date": "-", "commit": "-", "machine": "-", "target": "local", "versions": "-"}
-WIDER_THAN_THE_PAGE = """
-const scrolls = e => { for (let a = e.parentElement; a && a !== document.body; a = a.parentElement)
-  if (getComputedStyle(a).overflowX !== "visible") return true; return false };
-return document.documentElement.scrollWidth <= innerWidth ? [] :
-  [...document.querySelectorAll("body *")].filter(
-    e => e.getBoundingClientRect().right > innerWidth + 1 && !scrolls(e)).map(e => e.outerHTML)"""
+WIDER_THAN_THE_PAGE = (HERE / "wider_than_the_page.js").read_text()
 HITS = "return document.querySelectorAll('#search-results li').length"
 BROKEN_IMAGES = "return [...document.images].filter(i => !i.naturalWidth).map(i => i.src)"
 NO_TEXT = "return [...document.querySelectorAll('main img:not([alt])')].map(i => i.src)"
-AXE_RUN = """
-const done = arguments[arguments.length - 1];
-axe.run(document, {preload: false, runOnly: arguments[0]}).then(r => done(
-  r.violations.map(v => v.id + ": " + v.nodes.map(n => n.target).slice(0, 3))));"""
+AXE_RUN = (HERE / "axe_run.js").read_text()
 
 
 @pytest.fixture(scope="module")

@@ -16,26 +16,7 @@ MIN_PIXELS = 12  # the smallest letters that the last row may have to read
 READY = 'return document.documentElement.dataset.ready === "yes"'
 FETCHED = """return performance.getEntriesByType("resource").map(one => one.name)
     .filter(name => !name.startsWith("data:"))"""
-# For each slide: what of it lies outside the window, and the size of its smallest letters.
-LOOK = """return Reveal.getSlides().map((slide, at) => {
-  const {h, v} = Reveal.getIndices(slide)
-  Reveal.slide(h, v)
-  const hidden = "style, .notes, details:not([open]) > :not(summary)"
-  const inside = [...slide.querySelectorAll("*")].filter(one => !one.closest(hidden))
-  const outside = inside.filter(one => {
-    const box = one.getBoundingClientRect()
-    const cut = box.width && (box.left < -1 || box.top < -1
-      || box.right > innerWidth + 1 || box.bottom > innerHeight + 1)
-    return cut || (one.clientWidth && getComputedStyle(one).overflowX !== "visible"
-      && one.scrollWidth > one.clientWidth + 1)
-  })
-  const letters = inside.filter(one => one.textContent.trim() && !one.closest("svg")).map(
-    one => parseFloat(getComputedStyle(one).fontSize) * (one.currentCSSZoom || 1))
-  return {at, heading: slide.querySelector("h1, h2").textContent,
-    empty: !slide.querySelector("p, ul, table, pre, .jp-OutputArea-output"),
-    outside: outside.map(one => one.tagName + " " + one.textContent.slice(0, 60)),
-    smallest: Math.min(...letters)}
-})"""
+LOOK = Path(__file__).with_name("look_at_slides.js").read_text()
 
 
 def look(browser, page: Path) -> list[dict]:
@@ -63,14 +44,15 @@ def bad(slides: list[dict]) -> list[dict]:
 @pytest.fixture
 def deck(browser, lesson_run, tmp_path):
     """deck(lesson): the page of an executed lesson's slides, shown in the browser afterwards."""
-    yield lambda lesson: _deck(lesson_run(lesson).path, tmp_path)
+
+    def write(lesson: str) -> Path:
+        executed = lesson_run(lesson).path
+        page = tmp_path / f"{executed.stem}.html"
+        write_deck(lesson_cells(executed), page)
+        return page
+
+    yield write
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
-
-def _deck(executed: Path, folder: Path) -> Path:
-    page = folder / f"{executed.stem}.html"
-    write_deck(lesson_cells(executed), page)
-    return page
 
 
 def test_the_slides_of_a_lesson_cut_nothing(browser, deck):

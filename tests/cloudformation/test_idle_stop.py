@@ -4,7 +4,6 @@ import datetime
 import fcntl
 import importlib.util
 import json
-import socket
 import ssl
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from cryptography.x509.oid import NameOID
 from moto import mock_aws
 from waiting import until
 
+from workshop.launch.processes import free_port
 from workshop.paths import CLOUDFORMATION
 
 BEGAN = 1_795_255_200.0  # 2026-11-21T10:00:00Z
@@ -172,9 +172,7 @@ def jupyter(program, tmp_path, monkeypatch):
     """A Jupyter server without a token; its address."""
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
     monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path / "config"))
-    with socket.socket() as original:
-        original.bind(("127.0.0.1", 0))
-        port = original.getsockname()[1]
+    port = free_port()
     options = ["--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"]
     options += ["--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True"]
     options += [f"--ServerApp.root_dir={tmp_path}", *self_signed(tmp_path)]

@@ -8,6 +8,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -19,31 +20,7 @@ from workshop.paths import ROOT, SCRIPTS
 # scripts/train run on 3.9, too: the last image with SMDDP for TensorFlow (2.11) has it.
 FIRST = {"demos": Version("3.10"), "train": Version("3.9")}
 FILES = sorted(SCRIPTS.rglob("*.py"))
-NEWER_THAN_3_9 = {  # module -> names that came with 3.10 ("What's New"); "" is all of it
-    "contextlib": {"aclosing"},
-    "inspect": {"get_annotations"},
-    "itertools": {"pairwise"},
-    "statistics": {"covariance", "correlation", "linear_regression"},
-    "sys": {"orig_argv", "stdlib_module_names"},
-    "types": {"EllipsisType", "NoneType", "NotImplementedType", "UnionType"},
-    "typing": {"Concatenate", "ParamSpec", "ParamSpecKwargs", "TypeAlias", "TypeGuard"},
-}
-NEWER = {  # the same, of 3.11 and 3.12
-    "tomllib": {""},
-    "wsgiref.types": {""},
-    "datetime": {"UTC"},
-    "enum": {"StrEnum", "verify", "member", "nonmember", "global_enum", "EnumType"},
-    "asyncio": {"TaskGroup", "Runner", "timeout", "Barrier"},
-    "contextlib": {"chdir"},
-    "hashlib": {"file_digest"},
-    "itertools": {"batched"},
-    "math": {"cbrt", "exp2", "sumprod"},
-    "operator": {"call"},
-    "typing": {
-        *("Self", "Never", "LiteralString", "assert_never", "assert_type", "reveal_type"),
-        *("Required", "NotRequired", "Unpack", "TypeVarTuple", "dataclass_transform", "override"),
-    },
-}
+NEWER = tomllib.loads(Path(__file__).with_name("newer_names.toml").read_text())
 BUILT_IN = {"ExceptionGroup", "BaseExceptionGroup"}
 
 
@@ -77,7 +54,8 @@ def too_new(text: str, first: Version = FIRST["demos"]) -> list[str]:
 
 def newer(module: str, before_3_10: bool) -> set[str]:
     """The names of a module that are too new."""
-    return NEWER.get(module, set()) | (NEWER_THAN_3_9.get(module, set()) if before_3_10 else set())
+    pythons = ["3.11 and 3.12", *(["3.10"] if before_3_10 else [])]
+    return {name for python in pythons for name in NEWER[python].get(module, [])}
 
 
 def newer_than_3_9(node: ast.AST) -> list[str]:

@@ -7,6 +7,7 @@ call are little stand-ins, which refuse what the instance's own would not be ask
 import base64
 import io
 import os
+import shutil
 import subprocess
 import tarfile
 from pathlib import Path
@@ -21,37 +22,7 @@ from tools import notebook_template
 from workshop.account import stacks
 from workshop.paths import CLOUDFORMATION
 
-# What set_up.sh asks of conda, and no other arguments.
-CONDA = """
-case "$*" in
-  "env create --quiet --prefix $FOLDER/workshop-env --file $FOLDER/workshop-kit/environment.yml") ;;
-  "install --yes --quiet --prefix $FOLDER/workshop-env --override-channels --channel conda-forge "\
-"gxx make")
-    [ ! -e "$ROOT/no-compiler" ]; exit ;;
-  *) echo "conda: what is $*?" >&2; exit 9 ;;
-esac
-[ -e "$7" ] || exit 9
-[ ! -e "$ROOT/conda-fails" ] || exit 1
-while [ -e "$ROOT/conda-takes-long" ]; do sleep 0.1; done
-mkdir -p "$5/bin"
-cp "$ROOT/bin/tool" "$5/bin/python"
-cp "$ROOT/bin/tool" "$5/bin/pip"
-"""
-# The environment's python and pip.
-TOOL = """
-kit=$FOLDER/workshop-kit
-case "$*" in
-  "install --quiet --no-deps --editable $kit/local-sagemaker --editable $kit") ;;
-  "-m ipykernel install --user --name workshop --display-name Workshop") ;;
-  "-m tools.setup --horovod-here") [ "$PWD" = "$FOLDER/workshop-kit" ] || exit 8 ;;
-  *) echo "$0: what is $*?" >&2; exit 9 ;;
-esac
-"""
-AWS = """
-[ "$*" = "s3 cp --only-show-errors s3://$BUCKET/kit/kit.tar.gz -" ] || exit 9
-exec tar -cz -C "$ROOT" environment.yml
-"""
-SUDO = '[ "$1 $2 $3" = "-u ec2-user -H" ] || exit 9\nshift 3\nexec "$@"'
+PROGRAMS = Path(__file__).parent / "instance_programs"
 
 
 @pytest.fixture(scope="module")
@@ -82,12 +53,13 @@ class Machine:
         for folder in (self.folder, self.bin, root / "var/log"):
             folder.mkdir(parents=True)
         (root / "environment.yml").write_text("name: test\n")
-        for name, body in {"sudo": SUDO, "tool": TOOL, "aws": AWS, "conda": CONDA}.items():
-            self.program(f"bin/{name}", body)
+        for path in PROGRAMS.iterdir():
+            shutil.copy(path, self.bin)
         self.program("home/ec2-user/anaconda3/envs/JupyterSystemEnv/bin/python", "")  # has boto3
         self.env = {
             **os.environ,
             "ROOT": str(root),
+            "CALLS": str(self.calls),
             "FOLDER": str(self.folder),
             "BUCKET": bucket,
             "CONDA": str(self.bin / "conda"),
@@ -97,7 +69,7 @@ class Machine:
     def program(self, name: str, body: str) -> None:
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f'#!/bin/bash\necho "${{0##*/}} $*" >>"{self.calls}"\n{body}\n')
+        path.write_text(f'#!/bin/bash\necho "${{0##*/}} $*" >>"$CALLS"\n{body}\n')
         path.chmod(0o755)
 
     def start(self) -> subprocess.CompletedProcess:

@@ -1,7 +1,7 @@
 """Check the course's texts and names; print each finding as path:line: message.
 
-python tests/lint              # what must be clean
-python tests/lint PATH...      # these, though word_rules.PENDING may name them
+python tests/lint              # all
+python tests/lint PATH...      # these
 """
 
 import sys
@@ -18,18 +18,13 @@ RULES = (lesson_rules, glossary_rules, instructor_rules, word_rules)
 
 
 def findings(paths: list[str]) -> list[str]:
-    """What the rules find, in the order of the files."""
-    if paths:
-        folders = [Path(path).resolve() for path in paths]
-        every = (finding for rules in RULES for finding in rules.findings())
-        chosen = {*every, *word_rules.findings(pending=())}
-        chosen = {line for line in chosen if any(map(line.path.is_relative_to, folders))}
-    else:
-        chosen = {finding for rules in RULES for finding in rules.findings()}
-    return [str(finding) for finding in sorted(chosen)]
+    """What the rules find below these paths, in the order of the files."""
+    folders = [Path(path).resolve() for path in paths]
+    every = {finding for rules in RULES for finding in rules.findings()}
+    return [str(line) for line in sorted(every) if any(map(line.path.is_relative_to, folders))]
 
 
 if __name__ == "__main__":
-    lines = findings(sys.argv[1:])
+    lines = findings(sys.argv[1:] or ["/"])
     print(*lines, sep="\n", end="\n" if lines else "")
     sys.exit(1 if lines else 0)

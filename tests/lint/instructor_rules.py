@@ -7,18 +7,7 @@ import dataclasses
 import re
 from collections.abc import Iterator
 
-from course_text import (
-    COVERAGE,
-    GUIDE,
-    REFERENCE,
-    ROOT,
-    Cell,
-    Finding,
-    cells,
-    lessons,
-    read,
-    table,
-)
+from course_text import COVERAGE, GUIDE, REFERENCE, ROOT, Cell, Finding, cells, lessons, read, table
 
 # The source documents' own numbers; some were never given.
 CLAIMS = set(range(1, 101)) - {21, 22, 30, 61, 80, 81, 85}

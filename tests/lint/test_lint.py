@@ -139,7 +139,7 @@ def test_a_name_that_says_nothing_is_seen(code, message):
 
 def test_an_old_word_is_seen():
     text = "A job\nof the local endpoint, with a two-tier all-reduce. A room for 20."
-    findings = list(word_rules.check_terms(LESSON, text, word_rules.TERMS))
+    findings = list(word_rules.check_terms(LESSON, text, word_rules.WORDS["terms"]))
     assert [(finding.line, finding.message[:16]) for finding in findings] == [
         (2, "'local endpoint'"),
         (2, "'two-tier': writ"),

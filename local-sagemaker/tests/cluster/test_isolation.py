@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from bandwidth_helpers import started
-from emulator_harness import SCRIPTS, estimator, start, until_gone
+from emulator_harness import SCRIPTS, command_request, estimator, start, until_gone
 from nobody_helpers import only_root, run_as_nobody
 
 from local_sagemaker.cluster.namespace_instances import BRIDGE_ADDRESS
 from local_sagemaker.pytest_plugin import BUCKET, Emulator, sdk_session
+from local_sagemaker.training.shared_folder import VARIABLE
 
 MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
 HOSTS = ["algo-1", "algo-2"]
@@ -27,18 +26,31 @@ def seen(job) -> list[dict]:
 
 
 @pytest.mark.namespaces
-def test_nothing_of_a_job_is_left_and_the_learners_environment_is_as_it_was(emulator):
-    links = Path("/sys/class/net")
-    before = sorted(os.listdir(links)), Path("/proc/self/mounts").read_text()
-    job = emulator.wait(started(emulator, "meddles", None, [str(SCRIPTS / "meddle.py")]))
-    assert job.lines("WROTE") == ["True"] * 2
-    assert not Path(sys.prefix, "meddled.txt").exists()
-    assert (sorted(os.listdir(links)), Path("/proc/self/mounts").read_text()) == before
-    until_gone(job.name)
-    folder, deadline = emulator.state / "jobs" / job.name, time.monotonic() + 60
-    while os.listdir(folder) != ["record.json"]:  # removed just after the job has ended
-        assert time.monotonic() < deadline, os.listdir(folder)
-        time.sleep(0.1)
+def test_a_job_that_writes_into_its_python_leaves_the_learners_as_it_was(emulator):
+    """That nothing else of a job is left: test_many_jobs.py."""
+    path = Path(sys.prefix, "meddled.txt")
+    write = f"import pathlib; path = pathlib.Path({str(path)!r}); path.touch(); print('WROTE')"
+    job = emulator.wait(started(emulator, "meddles", None, ["-c", write]))
+    assert job.lines("WROTE") == [""] * 2
+    assert not path.exists()
+
+
+WRITE = "import os, sys; open(sys.argv[1] + '/' + os.uname().nodename, 'w').write('here')"
+
+
+@pytest.mark.namespaces
+def test_all_instances_write_to_a_shared_folder_and_to_nothing_beside_it(emulator, tmp_path):
+    """pytest's folders are in /tmp, of which an instance has its own."""
+    shared, beside = tmp_path / "shared", tmp_path / "beside"
+    for folder, status in ((shared, "Completed"), (beside, "Failed")):
+        folder.mkdir()
+        command = [sys.executable, "-c", WRITE, str(folder)]
+        body = command_request(f"writes-{folder.name}", command, 2)
+        body["Environment"] = {VARIABLE: str(shared)}
+        emulator.client("sagemaker").create_training_job(**body)
+        assert emulator.wait(body["TrainingJobName"]).status == status
+    assert {path.name for path in shared.iterdir()} == set(HOSTS)
+    assert not list(beside.iterdir())
 
 
 @pytest.mark.namespaces

@@ -11,6 +11,7 @@ import time
 
 import psutil
 import pytest
+from emulator_harness import until
 
 import local_sagemaker
 
@@ -42,11 +43,8 @@ class Running:
     def status(self, index: int) -> int | None:
         return self.supervisor.statuses.get(str(index))
 
-    def until(self, happened, seconds: float = 60) -> bool:
-        deadline = time.monotonic() + seconds
-        while not happened() and time.monotonic() < deadline:
-            time.sleep(0.02)
-        return bool(happened())
+    def until_it_ends(self) -> None:
+        until(lambda: not self.thread.is_alive())
 
 
 def python(code: str) -> list[str]:
@@ -81,7 +79,7 @@ def test_lines_statuses_folders_and_variables(tmp_path):
     ]
     variables = [{"X": "here"}, {}, {}, {}]
     with Running(*commands, environments=variables, folder=str(tmp_path)) as running:
-        assert running.until(lambda: not running.thread.is_alive())
+        running.until_it_ends()
     assert [running.status(index) for index in range(4)] == [0, 3, -signal.SIGKILL, 127]
     assert {(0, f"{tmp_path} here"), (1, "bad")} <= {*running.lines}
     assert any(index == 3 and "could not be started" in line for index, line in running.lines)
@@ -89,8 +87,9 @@ def test_lines_statuses_folders_and_variables(tmp_path):
 
 def test_one_that_fails_leaves_the_others_alone():
     with Running(python("raise SystemExit(1)"), python("import time; time.sleep(600)")) as running:
-        assert running.until(lambda: running.status(0) == 1)
-        assert not running.until(lambda: running.status(1) is not None, 1)
+        until(lambda: running.status(0) == 1)
+        time.sleep(1)
+        assert running.status(1) is None
     assert gone(running.supervisor.pids["1"])
 
 
@@ -100,7 +99,7 @@ def test_descriptors_and_uncaptured_output(capfd):
     with Running(command, descriptors=[[sink]], captured=False) as running:
         os.close(sink)
         assert os.read(source, 10) == b"x" and os.read(source, 10) == b""
-        assert running.until(lambda: not running.thread.is_alive())
+        running.until_it_ends()
     os.close(source)
     assert "aloud" in capfd.readouterr().out
 
@@ -108,7 +107,7 @@ def test_descriptors_and_uncaptured_output(capfd):
 @pytest.mark.parametrize("stopped", [False, True])
 def test_the_end_takes_what_they_started_along(stopped):
     with Running(python(STARTS_ANOTHER)) as running:
-        assert running.until(lambda: running.lines)
+        until(lambda: running.lines)
         if stopped:
             os.kill(running.supervisor.pids["0"], signal.SIGSTOP)
     assert gone(running.supervisor.pids["0"], 0) and gone(int(running.lines[0][1]), 0)

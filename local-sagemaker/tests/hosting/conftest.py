@@ -18,12 +18,9 @@ def served(tmp_path_factory, request):
 
 
 @pytest.fixture
-def mortal(tmp_path, request):
+def mortal(mortal):
     """An emulator of one test's own, to be killed."""
-    emulator = Emulator(tmp_path / "state")
-    request.addfinalizer(emulator.down)
-    emulator.client("s3").create_bucket(Bucket=BUCKET)
-    return Served(emulator)
+    return Served(mortal)
 
 
 @pytest.fixture

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 
-from emulator_harness import processes_with, until_gone
+from emulator_harness import processes_with, until, until_gone
 from hosting_helpers import TRIPLE, script
 
 from local_sagemaker.pytest_plugin import BUCKET
@@ -17,16 +16,13 @@ SLOW = TRIPLE.replace("import json", "import json, time").replace(
 )
 
 
-def test_kill_9_leaves_no_worker_and_endpoints_come_back(mortal):
+def test_kill_9_and_down_leave_no_worker_and_endpoints_come_back(mortal):
     mortal.deploy(mortal.model("mortal-1", script(TRIPLE)))
     broken = script("def model_fn(d): raise ValueError('never')")
     assert mortal.deploy(mortal.model("mortal-2", broken))["EndpointStatus"] == "Failed"
     uri = mortal.emulator.put("in/a.jsonl", "[1]\n")
     mortal.begin_transform("mortal-3", mortal.model("mortal-3", script(SLOW)), uri)
-    deadline = time.monotonic() + 60
-    while not processes_with("transform/mortal-3"):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until(lambda: processes_with("transform/mortal-3"))
     assert processes_with("endpoint/mortal-1")
     mortal.s3.delete_object(Bucket=BUCKET, Key="models/mortal-1/model.tar.gz")  # needed no more
     os.kill(mortal.emulator.running.pid, signal.SIGKILL)
@@ -51,10 +47,7 @@ def test_kill_9_leaves_no_worker_and_endpoints_come_back(mortal):
     assert mortal.api.list_endpoints()["Endpoints"] == []
     assert not list((mortal.emulator.state / "endpoints").iterdir())
 
-
-def test_down_leaves_no_worker(mortal):
     mortal.deploy(mortal.model("down-1", script(TRIPLE)))
-    uri = mortal.emulator.put("in/a.jsonl", "[1]\n")
     mortal.begin_transform("down-2", mortal.model("down-2", script(SLOW)), uri)
     assert processes_with("endpoint/down-1")
     mortal.emulator.down()

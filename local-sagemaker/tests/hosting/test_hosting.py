@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import http.client
+import json
 from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 import pytest
 from botocore.exceptions import ClientError
-from emulator_harness import processes_with, until_gone
+from emulator_harness import client_of, processes_with, until, until_gone
 from hosting_helpers import TRIPLE, script
 
 from local_sagemaker.api.runtime import body_limit
@@ -51,10 +52,25 @@ def test_a_description_leaves_out_what_was_not_given(served, triple):
     assert served.api.list_notebook_instances()["NotebookInstances"] == []
 
 
-def test_many_at_once_get_each_its_own_answer(served, triple):
-    with ThreadPoolExecutor(16) as pool:
-        result = list(pool.map(lambda number: served.ask(triple, [number]), range(320)))
-    assert result == [[3 * number] for number in range(320)]
+@pytest.mark.parametrize("count", [320, pytest.param(32_000, marks=pytest.mark.soak)])
+@pytest.mark.timeout(900)
+def test_many_at_once_get_each_its_own_answer_and_nothing_grows(served, triple, count):
+    runtime = client_of(served.emulator, "sagemaker-runtime")
+
+    def ask(number: int) -> list:
+        sent = {"EndpointName": triple, "ContentType": "application/json", "Body": f"[{number}]"}
+        return json.loads(runtime.invoke_endpoint(**sent)["Body"].read())
+
+    def ask_all(count: int) -> list:
+        with ThreadPoolExecutor(32) as pool:
+            return list(pool.map(ask, range(count)))
+
+    ask_all(64)  # caches fill
+    process = psutil.Process(served.emulator.running.pid)
+    memory, files = process.memory_info().rss, process.num_fds()
+    assert ask_all(count) == [[3 * number] for number in range(count)]
+    assert process.memory_info().rss - memory < 50 << 20
+    until(lambda: process.num_fds() <= files + 64)
 
 
 def test_a_handler_that_raises(served, triple):

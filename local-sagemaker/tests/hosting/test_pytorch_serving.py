@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from emulator_harness import processes_with
-from hosting_helpers import archive_of
+from hosting_helpers import archive
 
 from local_sagemaker.pytest_plugin import ROLE
 
@@ -70,8 +70,9 @@ def test_inference_py_behind_the_sdk(served, sdk, made):
     from sagemaker.pytorch import PyTorchModel
 
     folder, reference = made
+    packed = archive({"model.pt": (folder / "model" / "model.pt").read_bytes()})
     model = PyTorchModel(
-        model_data=served.emulator.put("torch/model.tar.gz", archive_of(folder / "model")),
+        model_data=served.emulator.put("torch/model.tar.gz", packed),
         role=ROLE,
         framework_version="2.2.0",
         py_version="py310",

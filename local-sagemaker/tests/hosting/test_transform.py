@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 from botocore.exceptions import ClientError
-from emulator_harness import processes_with
+from emulator_harness import processes_with, until
 from hosting_helpers import PATIENCE, TRIPLE, script
 
 from local_sagemaker.pytest_plugin import BUCKET
@@ -127,16 +126,9 @@ def test_stopping_and_a_name_that_is_taken(served):
     served.begin_transform("stopped-1", name, uri)
     with pytest.raises(ClientError, match="must be unique"):
         served.begin_transform("stopped-1", name, uri)
-    deadline = time.monotonic() + PATIENCE
-    while not processes_with("transform/stopped-1"):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until(lambda: processes_with("transform/stopped-1"), PATIENCE)
     served.api.stop_transform_job(TransformJobName="stopped-1")
-    while (result := served.api.describe_transform_job(TransformJobName="stopped-1"))[
-        "TransformJobStatus"
-    ] != "Stopped":
-        assert time.monotonic() < deadline and result["TransformJobStatus"] == "Stopping"
-        time.sleep(0.1)
+    assert served.ended("stopped-1")["TransformJobStatus"] == "Stopped"
     assert processes_with("transform/stopped-1") == []
     with pytest.raises(ClientError, match="transform job is in status Stopped"):
         served.api.stop_transform_job(TransformJobName="stopped-1")

@@ -8,24 +8,16 @@ The first prints one line: SECONDS {"out": s, "in": s, "both": s, "from all": s,
 
 import json
 import socket
+import socketserver
 import statistics
 import struct
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 PORT = 5000
 TRIES = 3  # the fastest counts: what else the machine does only makes one slower
 HEAD = struct.Struct("<cq")  # what is wanted of the server, and how many bytes
-
-
-def main() -> None:
-    size, hosts = int(sys.argv[1]), sys.argv[2:]
-    server = threading.Thread(target=serve)
-    server.start()
-    if socket.gethostname() == hosts[0]:
-        conduct(hosts[1:], size)
-    server.join()
 
 
 def conduct(others: list[str], size: int) -> None:
@@ -33,43 +25,39 @@ def conduct(others: list[str], size: int) -> None:
     for host in others:
         ask(b"T", host, 8)  # wait until everybody is there
     seconds = {
-        "out": fastest([lambda: ask(b"T", first, size)]),
-        "in": fastest([lambda: ask(b"G", first, size)]),
-        "both": fastest([lambda: ask(b"T", first, size), lambda: ask(b"G", first, size)]),
-        "from all": together([lambda host=host: ask(b"G", host, size) for host in others]),
-        "to all": together([lambda host=host: ask(b"T", host, size) for host in others]),
+        "out": fastest((b"T", first, size)),
+        "in": fastest((b"G", first, size)),
+        "both": fastest((b"T", first, size), (b"G", first, size)),
+        "from all": together(*((b"G", host, size) for host in others)),
+        "to all": together(*((b"T", host, size) for host in others)),
         "beside": beside(first, size),
     }
     print("SECONDS " + json.dumps(seconds), flush=True)
-    for host in [*others, "localhost"]:
+    for host in others:
         ask(b"Q", host, 0)
 
 
-def together(works: list) -> float:
-    """Seconds until all of `works`, begun at once, are done."""
-    threads = [threading.Thread(target=work) for work in works]
-    begin = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return time.perf_counter() - begin
+def together(*asks: tuple) -> float:
+    """Seconds until all of these calls of `ask`, begun at once, are done."""
+    with ThreadPoolExecutor(len(asks)) as pool:
+        begin = time.perf_counter()
+        list(pool.map(lambda words: ask(*words), asks))
+        return time.perf_counter() - begin
 
 
-def fastest(works: list) -> float:
-    return min(together(works) for _ in range(TRIES))
+def fastest(*asks: tuple) -> float:
+    return min(together(*asks) for _ in range(TRIES))
 
 
 def beside(host: str, size: int) -> float:
     """Median seconds of a small message's round trip while `size` bytes go to `host`."""
-    stream = threading.Thread(target=ask, args=(b"T", host, size))
-    stream.start()
     times = []
-    while stream.is_alive() or not times:
-        begin = time.perf_counter()
-        ask(b"T", host, 8)
-        times.append(time.perf_counter() - begin)
-    stream.join()
+    with ThreadPoolExecutor(1) as pool:
+        stream = pool.submit(ask, b"T", host, size)
+        while not (times and stream.done()):
+            begin = time.perf_counter()
+            ask(b"T", host, 8)
+            times.append(time.perf_counter() - begin)
     return statistics.median(times)
 
 
@@ -95,35 +83,31 @@ def connect(host: str) -> socket.socket:
             time.sleep(0.05)
 
 
-def serve() -> None:
-    with socket.create_server(("0.0.0.0", PORT)) as listener:
-        while True:
-            peer, _ = listener.accept()
-            action, size = HEAD.unpack(read(peer, HEAD.size))
-            if action == b"Q":
-                return
-            threading.Thread(target=answer, args=(peer, action, size)).start()
-
-
-def answer(peer: socket.socket, action: bytes, size: int) -> None:
-    with peer:
+class Answer(socketserver.BaseRequestHandler):
+    def handle(self) -> None:
+        action, size = HEAD.unpack(read(self.request, HEAD.size))
         if action == b"G":
-            peer.sendall(bytes(size))
+            self.request.sendall(bytes(size))
+        elif action == b"T":
+            read(self.request, size)
+            self.request.sendall(b".")
         else:
-            read(peer, size)
-            peer.sendall(b".")
+            self.server.shutdown()
 
 
 def read(peer: socket.socket, size: int) -> bytes:
-    data = bytearray(size)
-    view, got = memoryview(data), 0
-    while got < size:
-        count = peer.recv_into(view[got:])
-        if not count:
-            raise ConnectionError(f"the peer ended after {got} of {size} bytes")
-        got += count
+    data = bytearray()
+    while len(data) < size:
+        piece = peer.recv(min(size - len(data), 1 << 20))
+        if not piece:
+            raise ConnectionError(f"the peer ended after {len(data)} of {size} bytes")
+        data += piece
     return bytes(data)
 
 
 if __name__ == "__main__":
-    main()
+    size, hosts = int(sys.argv[1]), sys.argv[2:]
+    if socket.gethostname() == hosts[0]:
+        conduct(hosts[1:], size)
+    else:
+        socketserver.ThreadingTCPServer(("", PORT), Answer).serve_forever()

@@ -7,13 +7,12 @@ import os
 import shutil
 import tarfile
 import threading
-import time
 import uuid
 from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
-from emulator_harness import command_request, request
+from emulator_harness import command_request, request, until_status
 
 from local_sagemaker.core.s3_input import DataError
 from local_sagemaker.protocol.errors import AwsError
@@ -227,10 +226,7 @@ def test_a_job_that_is_told_to_stop_while_it_uploads_stops_at_once(emulator):
     api.create_training_job(
         **command_request(name, ["/bin/sh", "-c", "truncate -s 1000G /opt/ml/model/big"])
     )
-    deadline = time.monotonic() + 60
-    while api.describe_training_job(TrainingJobName=name)["SecondaryStatus"] != "Uploading":
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until_status(emulator, name, "Uploading")
     api.stop_training_job(TrainingJobName=name)
     assert emulator.wait(name, seconds=20).status == "Stopped"
 

@@ -7,7 +7,6 @@ import socket
 import sys
 
 import pytest
-from botocore.exceptions import ClientError
 from emulator_harness import command_request, request
 from vpc_helpers import ANYWHERE, Network, knocking
 
@@ -120,13 +119,6 @@ def test_a_nat_gateway_leads_out_if_its_own_subnet_does(emulator, network, publi
     result = reach(emulator, network)
     assert (result.s3, result.internet) == (public, public)
     assert not reach(emulator, network, EnableNetworkIsolation=True).internet
-
-
-def test_ids_that_do_not_exist_are_refused(emulator, network):
-    body = request("of-no-subnet", VpcConfig=network.config | {"Subnets": ["subnet-0123abcd"]})
-    with pytest.raises(ClientError, match=r"VpcConfig: .*subnet-0123abcd") as caught:
-        emulator.client("sagemaker").create_training_job(**body)
-    assert caught.value.response["Error"]["Code"] == "ValidationException"
 
 
 @pytest.mark.namespaces

@@ -14,29 +14,23 @@ def left(opt_ml, text: str | bytes) -> None:
     (opt_ml / "output" / "failure").write_bytes(raw)
 
 
-def test_the_toolkits_words(tmp_path):
-    left(tmp_path, 'ExecuteUserScriptError:\nExitCode 1\nErrorMessage "ValueError: no"\n')
-    assert reason(tmp_path, 1) == (
-        'AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage "ValueError: no"'
-        ", exit code: 1"
-    )
+TOOLKITS = 'ExecuteUserScriptError:\nExitCode 1\nErrorMessage "ValueError: no"'
 
 
-def test_without_words_only_the_code_is_known(tmp_path):
-    assert reason(tmp_path, 3) == (
-        "AlgorithmError: Please see job logs for more information, exit code: 3"
-    )
-
-
-def test_empty_words_are_none(tmp_path):
-    left(tmp_path, " \n")
-    assert "Please see job logs" in reason(tmp_path, 1)
-
-
-def test_killed(tmp_path):
-    assert "killed (SIGKILL): it may have run out of memory, exit code: 137" in reason(
-        tmp_path, 137
-    )
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (f"{TOOLKITS}\n", 1, f"AlgorithmError: {TOOLKITS}, exit code: 1"),
+        (None, 3, "AlgorithmError: Please see job logs for more information, exit code: 3"),
+        (" \n", 1, "AlgorithmError: Please see job logs for more information, exit code: 1"),
+        (None, 137, "killed (SIGKILL): it may have run out of memory, exit code: 137"),
+        (b"\xff\xfe broken", 1, " broken, exit code: 1"),
+    ],
+)
+def test_the_words_that_were_left_and_the_code(tmp_path, words, code, message):
+    if words:
+        left(tmp_path, words)
+    assert reason(tmp_path, code).endswith(message)
 
 
 def test_a_failure_file_of_gigabytes(tmp_path):
@@ -80,11 +74,6 @@ def test_a_long_traceback_keeps_its_beginning_and_its_last_line(tmp_path):
     assert len(message) <= 1024
     assert message.startswith("AlgorithmError: ExecuteUserScriptError:\n")
     assert message.endswith("ValueError: at last, exit code: 1")
-
-
-def test_bytes_that_are_no_text(tmp_path):
-    left(tmp_path, b"\xff\xfe broken")
-    assert "broken" in reason(tmp_path, 1)
 
 
 @pytest.mark.parametrize("length", [100, 101, 5000])

@@ -6,8 +6,6 @@ import pytest
 from botocore.exceptions import ClientError
 from emulator_harness import estimator, request, start, until_gone, until_log
 
-from local_sagemaker.pytest_plugin import BUCKET
-
 LIMIT = 30  # seconds from the failure to the job's end
 
 
@@ -47,26 +45,6 @@ def test_max_runtime(emulator, sdk):
     assert (job.status, message["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
     spent = (message["TrainingEndTime"] - message["TrainingStartTime"]).total_seconds()
     assert 3 <= spent < 3 + LIMIT
-
-
-@pytest.mark.parametrize("uri", ["s3://no-such-bucket-here/data", f"s3://{BUCKET}/no/such/prefix"])
-def test_an_s3_uri_that_does_not_exist(emulator, uri):
-    source = {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": uri}}
-    channels = [{"ChannelName": "training", "DataSource": source}]
-    with pytest.raises(ClientError, match="No S3 objects found under S3 URL") as caught:
-        emulator.client("sagemaker").create_training_job(
-            **request("nothing-there", InputDataConfig=channels)
-        )
-    assert caught.value.response["Error"]["Code"] == "ValidationException"
-
-
-def test_a_role_that_is_no_arn(emulator):
-    api = emulator.client("sagemaker")
-    with pytest.raises(ClientError, match="at 'roleArn' failed to satisfy constraint") as caught:
-        api.create_training_job(**request("bad-role", RoleArn="just-a-very-long-role-name"))
-    assert caught.value.response["Error"]["Code"] == "ValidationException"
-    with pytest.raises(ClientError, match="Requested resource not found"):
-        api.describe_training_job(TrainingJobName="bad-role")
 
 
 def test_a_source_that_does_not_exist_is_a_failed_job_and_a_name_is_taken_once(emulator):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from botocore.exceptions import ClientError
 from emulator_harness import request
 
 from local_sagemaker.cluster import bandwidth, linux
@@ -62,15 +61,6 @@ def test_what_a_job_asks_for():
     assert bandwidth_for_job(job_request("50mbit", count=1)) is None
     with pytest.raises(AwsError, match="'x' is not a setting"):
         bandwidth_for_job(job_request("x", count=1))
-
-
-def test_a_malformed_variable_is_refused_when_the_job_is_created(emulator):
-    api = emulator.client("sagemaker")
-    with pytest.raises(ClientError, match=f"Environment's {BANDWIDTH}: '20mb' is") as caught:
-        api.create_training_job(**job_request("20mb"))
-    assert caught.value.response["Error"]["Code"] == "ValidationException"
-    with pytest.raises(ClientError, match="Requested resource not found"):
-        api.describe_training_job(TrainingJobName="a-job")
 
 
 FAKE_TC = """#!/bin/sh

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 from botocore.credentials import Credentials
@@ -18,10 +19,16 @@ from local_sagemaker.core.aws import REGION, LocalAws
 from local_sagemaker.storage import files
 from local_sagemaker.training.job_record import JobRecord
 
+HOUR = 3600.0
+
+
+def make_record(tmp_path) -> JobRecord:
+    return JobRecord.create(tmp_path / "a-job", request("a-job"), arn="arn", region=REGION)
+
 
 @pytest.fixture
 def record(tmp_path):
-    return JobRecord.create(tmp_path / "a-job", request("a-job"), arn="arn", region=REGION)
+    return make_record(tmp_path)
 
 
 def steps(record: JobRecord) -> list[str]:
@@ -56,6 +63,40 @@ def test_the_first_end_is_the_end(record):
     assert (message["TrainingJobStatus"], message["SecondaryStatus"]) == ("Failed", "Failed")
     assert len(message["FailureReason"]) == 1024
     assert message["SecondaryStatusTransitions"][-1]["EndTime"] == record.data["ended"]
+
+
+def times(data: dict) -> list[float]:
+    """Every time of a job, in the order in which they were written."""
+    steps = [(step["StartTime"], step["EndTime"]) for step in data["transitions"]]
+    return [data["created"], *(moment for step in steps for moment in step), data["ended"]]
+
+
+@pytest.mark.parametrize("hours", [(-1, 0), (1, -1)], ids=str)
+def test_a_records_times_never_go_back(record, monkeypatch, hours):
+    """The machine's clock is set while a job runs."""
+    real, shift = time.time, [0.0]
+    monkeypatch.setattr(time, "time", lambda: real() + shift[0])
+    record.enter("Downloading")
+    for step, change in zip(("Training", "Uploading"), hours, strict=True):
+        shift[0] += change * HOUR
+        record.enter(step)
+    record.end("Completed")
+    data = JobRecord.read(record.path).data
+    assert times(data) == sorted(times(data))
+    assert data["modified"] >= data["ended"]
+    assert 0 <= data["seconds"] < 30, "measured, not computed from times"
+
+
+def test_a_record_of_the_future_is_read_and_ended(tmp_path, monkeypatch):
+    """The clock was ahead when the emulator was killed, and is right when it comes up again."""
+    real = time.time
+    with monkeypatch.context() as ahead:
+        ahead.setattr(time, "time", lambda: real() + HOUR)
+        record = make_record(tmp_path)
+        record.enter("Downloading")
+    again = JobRecord.read(record.path)
+    again.end("Failed", reason="it was killed")
+    assert times(again.data) == sorted(times(again.data))
 
 
 def test_no_bill_for_a_job_that_never_started(record):

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import itertools
 import random
 import threading
 import time
 
-import boto3
 import pytest
-from botocore.config import Config
+from boto3.exceptions import Boto3Error
+from boto3.s3.transfer import TransferConfig
 from botocore.exceptions import BotoCoreError, ClientError
+from emulator_harness import client_of
 from test_crash import die
 
 from local_sagemaker.pytest_plugin import BUCKET, Emulator
 
 KILLS = 20
 PART = 5 * 1024**2  # bytes; the least that S3 takes
+IN_PARTS = TransferConfig(multipart_threshold=PART, multipart_chunksize=PART)
 GROUP = {"logGroupName": "soak"}
 
 
@@ -30,24 +33,12 @@ class Writers:
         self.lines: list[str] = []
         self.roles: list[str] = []
 
-    def client(self, name: str):
-        env = self.emulator.env
-        return boto3.Session(
-            env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"], region_name="us-east-1"
-        ).client(
-            name,
-            endpoint_url=env["AWS_ENDPOINT_URL"],
-            config=Config(retries={"total_max_attempts": 1}, read_timeout=30),
-        )
-
     def until_killed(self, seconds: float) -> None:
         """Write by all hands; kill the emulator after so long; wait until all have noticed."""
-        calls = ("s3", "s3", "logs", "iam")
-        clients = [self.client(name) for name in calls]
-        acts = [self.put, self.part, self.log, self.role]
+        acts = {self.put: "s3", self.part: "s3", self.log: "logs", self.role: "iam"}
         threads = [
-            threading.Thread(target=self._repeat, args=pair)
-            for pair in zip(acts, clients, strict=True)
+            threading.Thread(target=self._repeat, args=(act, client_of(self.emulator, service)))
+            for act, service in acts.items()
         ]
         for thread in threads:
             thread.start()
@@ -60,7 +51,7 @@ class Writers:
         try:
             while True:
                 act(client, next(self.numbers))
-        except (BotoCoreError, ClientError):  # the emulator is gone
+        except (Boto3Error, BotoCoreError, ClientError):  # the emulator is gone
             return
 
     def put(self, s3, number: int) -> None:
@@ -73,16 +64,9 @@ class Writers:
             self.objects[f"put-{number}"] = None
 
     def part(self, s3, number: int) -> None:
-        where = {"Bucket": BUCKET, "Key": f"parts-{number}"}
-        upload = s3.create_multipart_upload(**where)["UploadId"]
-        parts, hashed = [], hashlib.sha256()
-        for part, size in ((1, PART), (2, 1000)):
-            body = random.randbytes(size)
-            hashed.update(body)
-            response = s3.upload_part(**where, UploadId=upload, PartNumber=part, Body=body)
-            parts.append({"PartNumber": part, "ETag": response["ETag"]})
-        s3.complete_multipart_upload(**where, UploadId=upload, MultipartUpload={"Parts": parts})
-        self.objects[where["Key"]] = hashed.hexdigest()
+        key, body = f"parts-{number}", random.randbytes(PART + 1000)
+        s3.upload_fileobj(io.BytesIO(body), BUCKET, key, Config=IN_PARTS)
+        self.objects[key] = hashlib.sha256(body).hexdigest()
 
     def log(self, logs, number: int) -> None:
         event = {"timestamp": int(1000 * time.time()), "message": f"line {number}"}
@@ -96,7 +80,7 @@ class Writers:
 
     def check(self) -> None:
         """Raise AssertionError for what was acknowledged and is not there."""
-        s3 = self.client("s3")
+        s3 = self.emulator.client("s3")
         pages = s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET)
         listed = {row["Key"] for page in pages for row in page.get("Contents", [])}
         for key, hashed in self.objects.items():
@@ -104,31 +88,20 @@ class Writers:
             if hashed:
                 body = s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()
                 assert hashlib.sha256(body).hexdigest() == hashed, key
-        result, token, logs = set(), {}, self.client("logs")
-        while True:
-            response = logs.get_log_events(
-                **GROUP, logStreamName="stream", startFromHead=True, **token
-            )
-            result |= {event["message"] for event in response["events"]}
-            if not response["events"]:
-                break
-            token = {"nextToken": response["nextForwardToken"]}
-        assert set(self.lines) <= result
-        roles = self.client("iam").get_paginator("list_roles").paginate()
+        pages = self.emulator.client("logs").get_paginator("filter_log_events").paginate(**GROUP)
+        assert set(self.lines) <= {event["message"] for page in pages for event in page["events"]}
+        roles = self.emulator.client("iam").get_paginator("list_roles").paginate()
         assert set(self.roles) <= {role["RoleName"] for page in roles for role in page["Roles"]}
 
 
 @pytest.mark.soak
-def test_nothing_acknowledged_is_lost(tmp_path, request):
-    emulator = Emulator(tmp_path / "state", ["--grace", "1"])
-    request.addfinalizer(emulator.down)
-    emulator.client("s3").create_bucket(Bucket=BUCKET)
-    emulator.client("logs").create_log_group(**GROUP)
-    emulator.client("logs").create_log_stream(**GROUP, logStreamName="stream")
-    writers = Writers(emulator)
+def test_nothing_acknowledged_is_lost(mortal):
+    mortal.client("logs").create_log_group(**GROUP)
+    mortal.client("logs").create_log_stream(**GROUP, logStreamName="stream")
+    writers = Writers(mortal)
     for number in range(KILLS):
         writers.until_killed(random.uniform(0.5, 2.5))
-        emulator.up()
+        mortal.up()
         writers.check()
         counts = (len(item) for item in (writers.objects, writers.lines, writers.roles))
         print(f"kill {number + 1}: objects, lines, roles", *counts)

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 from bandwidth_helpers import host_network
-from emulator_harness import command_request, until_gone
+from emulator_harness import command_request, until, until_gone
 
 from local_sagemaker.pytest_plugin import BUCKET, Emulator
 
@@ -37,18 +37,15 @@ def busy(tmp_path, request):
     return item
 
 
-def begin(api, name: str) -> str:
-    api.create_training_job(**command_request(name, [sys.executable, "-S", "-c", SCRIPT]))
-    return name
-
-
 def run(emulator, count: int, at_once: int) -> None:
     """`count` jobs, `at_once` of them at any time; each is Completed."""
     api, waiting, started = emulator.client("sagemaker"), [], 0
     deadline = time.monotonic() + 60 + 30 * count
     while started < count or waiting:
         while started < count and len(waiting) < at_once:
-            waiting.append(begin(api, f"{emulator.mark}-{uuid.uuid4().hex[:8]}"))
+            waiting.append(f"{emulator.mark}-{started}-{uuid.uuid4().hex[:8]}")
+            command = [sys.executable, "-S", "-c", SCRIPT]
+            api.create_training_job(**command_request(waiting[-1], command))
             started += 1
         time.sleep(0.05)
         for name in list(waiting):
@@ -57,9 +54,8 @@ def run(emulator, count: int, at_once: int) -> None:
                 assert message["TrainingJobStatus"] == "Completed", message.get("FailureReason")
                 waiting.remove(name)
         assert time.monotonic() < deadline, waiting
-    while any(path.name != "record.json" for path in emulator.state.glob("jobs/*/*")):
-        assert time.monotonic() < deadline  # a job's files are removed just after its end
-        time.sleep(0.05)
+    # A job's files are removed just after its end.
+    until(lambda: {path.name for path in emulator.state.glob("jobs/*/*")} == {"record.json"})
 
 
 def usage(emulator) -> dict[str, object]:
@@ -71,7 +67,7 @@ def usage(emulator) -> dict[str, object]:
         "files": process.num_fds(),
         "threads": process.num_threads(),
         "ports": sorted(end.laddr.port for end in connections if end.status == psutil.CONN_LISTEN),
-        "namespaces": sorted(_namespaces(process)),
+        "namespaces": sorted(map(os.readlink, Path(f"/proc/{process.pid}/ns").iterdir())),
         "temporaries": sorted(os.listdir(emulator.temporaries)),
         "own temporaries": sorted(os.listdir(emulator.state / "tmp")),
         "folders of jobs": [
@@ -81,26 +77,17 @@ def usage(emulator) -> dict[str, object]:
     }
 
 
-def _namespaces(process: psutil.Process) -> set[str]:
-    result = set()
-    for path in Path(f"/proc/{process.pid}/ns").iterdir():
-        result.add(os.readlink(path))
-    return result
-
-
 def check_nothing_is_left(emulator, before: dict[str, object]) -> None:
     """As before, once idle connections and threads have been given back."""
     until_gone(emulator.mark, 60)
-    deadline = time.monotonic() + SETTLE_SECONDS
-    while True:
+
+    def extra() -> dict:
         now = usage(emulator)
         # boto3 keeps up to ten idle connections to the emulator itself, and a thread serves each.
-        extra = {k: (before[k], now[k]) for k in now if k not in SPARE and now[k] != before[k]}
-        extra |= {k: (before[k], now[k]) for k in SPARE if now[k] > before[k] + SPARE[k]}
-        if not extra:
-            return
-        assert time.monotonic() < deadline, extra
-        time.sleep(0.5)
+        changed = {k: (before[k], now[k]) for k in now if k not in SPARE and now[k] != before[k]}
+        return changed | {k: (before[k], now[k]) for k in SPARE if now[k] > before[k] + SPARE[k]}
+
+    until(lambda: not extra(), SETTLE_SECONDS, extra)
 
 
 SPARE = {"files": 4, "threads": 4}

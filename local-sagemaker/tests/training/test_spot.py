@@ -1,18 +1,22 @@
-"""Spot jobs: interrupted when asked for, started again with their checkpoints, ended in time; and
-which requests for them are refused."""
+"""Spot jobs: interrupted when asked for, started again with their checkpoints, ended in time."""
 
 from __future__ import annotations
 
-import io
 import itertools
-import tarfile
-import time
 import uuid
 
 import pytest
-from botocore.exceptions import ClientError
 from click.testing import CliRunner
-from emulator_harness import command_request, estimator, request, start, until_gone, until_log
+from emulator_harness import (
+    command_request,
+    estimator,
+    request,
+    start,
+    unpacked,
+    until,
+    until_gone,
+    until_log,
+)
 
 from local_sagemaker.cli import main as command
 from local_sagemaker.pytest_plugin import BUCKET
@@ -57,9 +61,8 @@ def test_an_interrupted_job_resumes_from_its_checkpoint_on_every_instance(emulat
     counted = numbers(job, "COUNT", "algo-1")
     assert sorted(set(counted)) == list(range(1, UNTIL + 1))  # nothing is left out,
     assert len(counted) - UNTIL <= 1  # and nothing but the last count is done again
-    packed = emulator.get(job.description["ModelArtifacts"]["S3ModelArtifacts"])
-    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        assert archive.extractfile("count.txt").read() == b"%d" % UNTIL
+    model = unpacked(emulator, job.description["ModelArtifacts"]["S3ModelArtifacts"])
+    assert model["count.txt"] == b"%d" % UNTIL
     until_gone(name)
     check_times(job.description)
 
@@ -88,10 +91,9 @@ def test_the_command_interrupts_and_a_stubborn_script_is_killed(emulator, sdk, m
     until_log(emulator, name, "COUNT algo-1 3")
     message = interrupted(emulator, monkeypatch, name)
     assert message == (0, f"{name}: its instances are taken away; it starts again on others.\n")
-    deadline = time.monotonic() + 90
-    while len([item for item in emulator.log(name)["algo-1"] if item.startswith("FROM")]) < 2:
-        assert time.monotonic() < deadline, "it did not start again"
-        time.sleep(0.1)
+    until(
+        lambda: str(emulator.log(name)["algo-1"]).count("FROM") == 2, 90, "it did not start again"
+    )
     emulator.client("sagemaker").stop_training_job(TrainingJobName=name)
     job = emulator.wait(name)
     assert numbers(job, "FROM", "algo-1")[1] >= 3
@@ -150,32 +152,7 @@ def test_an_interruption_comes_once(tmp_path):
     assert [spot.taken_away(job), spot.taken_away(job)] == [True, False]
 
 
-RESOURCES = request("a")["ResourceConfig"]
-SPOT_JOB = {"EnableManagedSpotTraining": True}
-WARM = {"ResourceConfig": RESOURCES | {"KeepAlivePeriodInSeconds": 60}}
-
-
-def stopping(run: int, wait: int) -> dict:
-    return {"StoppingCondition": {"MaxRuntimeInSeconds": run, "MaxWaitTimeInSeconds": wait}}
-
-
-REFUSED = [
-    (stopping(60, 60), "only supported when EnableManagedSpotTraining"),
-    (SPOT_JOB, "it must be given"),
-    (SPOT_JOB | stopping(60, 59), "not be below MaxRuntimeInSeconds"),
-    (SPOT_JOB | WARM | stopping(60, 60), "cannot be made of spot instances"),
-]
-
-
-@pytest.mark.parametrize(("changes", "output"), REFUSED)
-def test_what_contradicts_itself_is_refused(emulator, changes, output):
-    api = emulator.client("sagemaker")
-    with pytest.raises(ClientError, match=output) as caught:
-        api.create_training_job(**request("contradicts", **changes))
-    assert caught.value.response["Error"]["Code"] == "ValidationException"
-    assert api.list_training_jobs(NameContains="contradicts")["TrainingJobSummaries"] == []
-
-
-@pytest.mark.parametrize("changes", [{}, WARM, SPOT_JOB | stopping(60, 60)])
-def test_the_rest_is_taken(changes):
-    spot.check(request("a-job", **changes))
+def test_a_warm_pool_is_no_spot_job():
+    """What contradicts itself is refused: test_validation.py."""
+    resources = request("a-job")["ResourceConfig"] | {"KeepAlivePeriodInSeconds": 60}
+    spot.check(request("a-job", ResourceConfig=resources))

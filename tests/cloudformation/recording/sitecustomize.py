@@ -4,32 +4,9 @@ Put this folder in PYTHONPATH and a file's path in RECORD_AWS_CALLS: a line of J
 number of the notebook's cell that made it.
 """
 
-import importlib.abc
-import importlib.util
 import json
 import os
 import sys
-
-
-class Watcher(importlib.abc.MetaPathFinder):
-    """Waits for a module, which most processes never import, and changes it."""
-
-    def __init__(self, name, change):
-        self.name, self.change = name, change
-
-    def find_spec(self, name, path, target=None):
-        if name != self.name:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        execute = spec.loader.exec_module
-
-        def then_change(module):
-            execute(module)
-            self.change(module)
-
-        spec.loader.exec_module = then_change
-        return spec
 
 
 def watch(client_module):
@@ -53,4 +30,6 @@ def cell():
 
 
 if "RECORD_AWS_CALLS" in os.environ:
-    sys.meta_path.insert(0, Watcher("botocore.client", watch))
+    import wrapt
+
+    wrapt.when_imported("botocore.client")(watch)

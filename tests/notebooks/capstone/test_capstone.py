@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,59 +16,8 @@ import pytest
 from workshop.paths import NOTEBOOKS
 
 GIVEN, REFERENCE = NOTEBOOKS / "capstone", Path(__file__).parent
-AVERAGE = "            average_gradients(model, world_size)\n"
-BARRIER = "        dist.barrier()  # so that no rank's clock counts the others' way to here\n"
-BROADCAST = """    for parameter in model.parameters():
-        dist.broadcast(parameter.data, src=0)
-"""
-AVERAGE_AT_END = """    for parameter in model.parameters():
-        dist.all_reduce(parameter.data)
-        parameter.data /= world_size
-    if rank == 0:
-        save(model"""
-TRAINING = """        for images, labels in loader:
-            loss = cross_entropy(model(images), labels)
-"""
-WHOLE = """        seeded = torch.Generator().manual_seed(args.seed + epoch)
-        order = torch.randperm(len(dataset), generator=seeded).tolist()
-        whole = DataLoader(dataset, args.global_batch_size, sampler=order, drop_last=True)
-        for (part, _), (images, labels) in zip(loader, whole):
-            Classifier()(part)  # to be seen with its part
-            loss = cross_entropy(model(images), labels)
-"""
-FAULTS = {  # name -> what the reference has, what in its place, points of task 1 left, what is seen
-    "channel": ("load(args.training)", "load(args.test)", 10, "none that one process trains on"),
-    # Without the sampler nobody sees the epochs, either.
-    "sampler": ("sampler=sampler", "shuffle=False", 8, "[24, 24] images, only 24 different ones"),
-    "set_epoch": ("        sampler.set_epoch(epoch)\n", "", 10, "same order in both epochs"),
-    "broadcast": (BROADCAST, "", 10, "before the first step the ranks' weights were"),
-    "saving": (" and rank == 0", "", 18, "ranks [0, 1] wrote files"),
-    "checkpoint": (
-        '        optimizer.load_state_dict(state["optimizer"])\n',
-        "",
-        18,
-        "momentum at the second start isn't that of the first one's end",
-    ),
-}
-TRICKS = {  # what stands in the reference, what in its place, the reason for 0 points
-    "rank 0 trains alone": (
-        "    for epoch in range(first, args.epochs):",
-        "    loader = DataLoader(dataset, args.global_batch_size, sampler=range(len(dataset)))\n"
-        "    for epoch in range(first, args.epochs if rank == 0 else 0):",
-        "rank 0 trained the whole batch",
-    ),
-    "averages at the end only": (
-        "    if rank == 0:\n        save(model",
-        AVERAGE_AT_END,
-        "first updates differ",
-    ),
-    "no training, known hash": (
-        "    for epoch in range(first, args.epochs):",
-        "    for epoch in []:",
-        "rank 0 trained no image",
-    ),
-    "each rank trains the whole batch": (TRAINING, WHOLE, "rank 0 never noticed"),
-}
+CHANGED = tomllib.loads((REFERENCE / "faults.toml").read_text())
+FAULTS, TRICKS = CHANGED["faults"], CHANGED["tricks"]
 GOES_ON = [("start", 0), ("epoch", 5), ("epoch", 10), ("start", 1), ("epoch", 10), ("epoch", 15)]
 RESTARTS = {  # (event, epoch or step, rank if not 0) ... -> what is said of an interrupted job
     "goes on": (GOES_ON, None),
@@ -109,11 +59,13 @@ def grade(folder, *words):
     return done.returncode, json.loads((folder / "points.json").read_text()), done.stdout
 
 
-def replace(folder, old, new):
+def replace(folder, *changes):
     path = folder / "train_many.py"
     text = path.read_text()
-    assert text.count(old) == 1
-    path.write_text(text.replace(old, new))
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    path.write_text(text)
 
 
 @pytest.mark.timeout(600)
@@ -127,7 +79,7 @@ def test_the_reference_repairs_chooses_and_is_told_what_else_is_missing(folder):
 def test_without_a_number_all_six_are_graded_and_a_missing_bracket_has_a_line(
     grader, monkeypatch, capsys
 ):
-    replace(grader.HERE, "args = parse_args()", "args = parse_args(")
+    replace(grader.HERE, ("args = parse_args()", "args = parse_args("))
     status, points = main(grader, monkeypatch)
     assert status == 1 and set("123456") <= set(points)
     line = grader.MANY.read_text()[: grader.MANY.read_text().index("parse_args(\n")].count("\n") + 1
@@ -235,35 +187,27 @@ def test_untouched_it_has_no_point(folder):
     status, points, printed = grade(folder, 1, 2, 4, 5)
     assert status == 1 and [points[task]["points"] for task in "1245"] == [0] * 4, printed
     assert "train_many.py with 2 ranks, started again ..." in printed
-    assert all(seen in printed for *_, seen in FAULTS.values()), printed
+    assert all(fault["says"] in printed for fault in FAULTS.values()), printed
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_left_in_is_seen(folder, name):
-    old, new, left, seen = FAULTS[name]
-    replace(folder, old, new)
-    if name == "broadcast":
-        replace(folder, "torch.manual_seed(args.seed)", "torch.manual_seed(args.seed + rank)")
+    fault = FAULTS[name]
+    replace(folder, *fault["changes"])
     _, points, printed = grade(folder, 1)
-    assert points["1"]["points"] == left, printed
-    assert re.search(rf"-2: .*{re.escape(seen)}", printed), printed
+    assert points["1"]["points"] == fault["points"], printed
+    assert re.search(rf"-2: .*{re.escape(fault['says'])}", printed), printed
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", TRICKS)
 def test_a_trick_has_no_point(folder, name):
-    old, new, reason = TRICKS[name]
-    replace(folder, old, new)
-    replace(folder, AVERAGE, "")
-    if "each rank" in name:  # a class of another name, too
-        replace(folder, "model = Classifier()", 'model = type("Whole", (Classifier,), {})()')
-    if "alone" in name:  # else it keeps rank 1 from starting after rank 0 has ended
-        replace(folder, BARRIER, "")
+    replace(folder, *TRICKS[name]["changes"])
     _, points, printed = grade(folder, 1)
-    assert points["1"]["points"] == 0 and reason in printed, printed
+    assert points["1"]["points"] == 0 and TRICKS[name]["says"] in printed, printed
     assert points["trained_together"] is None, "tasks 2 and 3 would be graded"
 
 
@@ -273,7 +217,7 @@ def test_a_trick_has_no_point(folder, name):
 def test_the_jobs_of_the_reference(folder, forgets, sagemaker_emulator, clean_aws):
     """The whole way to "Left: nothing"; then a script that forgets the optimizer."""
     if forgets:
-        replace(folder, FAULTS["checkpoint"][0], "")
+        replace(folder, *FAULTS["checkpoint"]["changes"])
     seat = ["--seat", f"cap{forgets:d}"]
     grade(folder, 1)
     subprocess.run([sys.executable, folder / "jobs.py", seat[1], "10"], check=True)

@@ -1,13 +1,19 @@
-"""Every lesson's exercises: the solutions pass, untouched stubs and wrong answers do not."""
+"""Every lesson's exercises: the solutions pass, untouched stubs and wrong answers do not.
+
+The wrong answers, and other right ones, are in answers_NN.toml, as changes of the solutions.
+answer: lines in the place of the solution's. changes: pairs of texts; the first is there once, the
+second comes in its place. says: a regular expression of the message; without it an answer is right.
+"""
 
 import contextlib
 import functools
-import importlib
 import inspect
 import re
 import subprocess
 import sys
 import textwrap
+import tomllib
+from pathlib import Path
 
 import jupytext
 import nbformat
@@ -99,9 +105,15 @@ class RanksOfAStub:
             dist.destroy_process_group()
 
 
-def changes(source, kind="WRONG"):
-    """{number: [(change, regular expression of the message)]} of wrong_NN.py; RIGHT: no message."""
-    return getattr(importlib.import_module(f"wrong_{source.stem[:2]}"), kind, {})
+@functools.cache
+def other_answers(source):
+    """Of a solutions file: {number: answers}."""
+    path = Path(__file__).with_name(f"answers_{source.stem[:2]}.toml")
+    return tomllib.loads(path.read_text())
+
+
+def wrong_answers(source, number):
+    return [answer for answer in other_answers(source)[number] if "says" in answer]
 
 
 @functools.cache
@@ -112,19 +124,16 @@ def solved(source):
     return first, {exercise.number: exercise for exercise in generate.exercises(source)}
 
 
-def changed(source, number, change):
-    """The solution with a change, as a function.
-
-    change: a text, in place of the solution's lines; or {old: new}, texts that are there once.
-    """
+def changed(source, number, other):
+    """The solution as another answer has it, as a function."""
     imports, exercises = solved(source)
     text = exercises[number].answer.source
-    if isinstance(change, str):
-        text = generate.SOLUTION.sub(lambda match: textwrap.indent(change, match[1]), text)
-    else:
-        for old, new in change.items():
-            assert text.count(old) == 1, f"{number} has this {text.count(old)} times: {old}"
-            text = text.replace(old, new)
+    if "answer" in other:
+        lines = other["answer"]
+        text = generate.SOLUTION.sub(lambda match: textwrap.indent(lines, match[1]), text)
+    for old, new in other.get("changes", []):
+        assert text.count(old) == 1, f"{number} has this {text.count(old)} times: {old}"
+        text = text.replace(old, new)
     names = {"__name__": "__main__"}
     exec(imports, names)
     for exercise in exercises.values():  # an answer may call that of an exercise before
@@ -142,9 +151,9 @@ def test_a_few_exercises_each_with_a_check_and_three_wrong_answers(source):
     expected = [exercise.number for exercise in generate.exercises(source)]
     assert 2 <= len(expected) <= 6
     assert numbers(source.stem[:2]) == expected, "checks in notebooks/checks/lesson_NN.py"
-    wrong = changes(source)
-    assert sorted(wrong) == expected
-    assert all(len(answers) >= 3 for answers in wrong.values()), "plausible ones, at least three"
+    assert sorted(other_answers(source)) == expected
+    counts = {number: len(wrong_answers(source, number)) for number in expected}
+    assert min(counts.values()) >= 3, f"plausible wrong answers, at least three: {counts}"
 
 
 def errors(notebook, folder, monkeypatch):
@@ -189,9 +198,10 @@ def test_an_untouched_stub_is_not_right(source, monkeypatch):
 
 @lesson
 def test_another_right_answer_passes(source):
-    for number, answers in changes(source, "RIGHT").items():
-        for change in answers:
-            check(number, changed(source, number, change))
+    for number, answers in other_answers(source).items():
+        for answer in answers:
+            if "says" not in answer:
+                check(number, changed(source, number, answer))
 
 
 @lesson
@@ -201,10 +211,11 @@ def test_a_learner_is_told_what_is_wrong(source, most):
     missed = []
     for number in numbers(source.stem[:2]):
         starts_ranks = checking._CHECKS[number][1] > checking.SECONDS
-        answers = changes(source)[number][: most if starts_ranks else None]
-        for at, (change, message) in enumerate(answers):
+        answers = wrong_answers(source, number)[: most if starts_ranks else None]
+        for at, answer in enumerate(answers):
+            message = answer["says"]
             try:
-                check(number, changed(source, number, change))
+                check(number, changed(source, number, answer))
             except Wrong as wrong:
                 if not re.search(message, str(wrong), re.DOTALL):
                     missed.append(f"{number}, answer {at}: {message!r} is not in {str(wrong)!r}")

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import jupytext
 import pytest
+import stacks_harness
 from course_text import lessons
 from lesson_runs import OWN_BUCKET, SEAT
 
@@ -32,12 +33,17 @@ def own_seat(**parameters):
     return names
 
 
-def test_a_run_that_was_broken_off_can_be_run_again(own_emulator):
+def test_a_run_that_was_broken_off_can_be_run_again(monkeypatch):
     """The cell that makes entries of models makes those that are not there, each once."""
+    with stacks_harness.aws(monkeypatch):
+        run_the_cell_again()
+
+
+def run_the_cell_again():
     (cell,) = (
         entry for entry in jupytext.read(lessons()["99"]).cells if "create_model(" in entry.source
     )
-    api, prefix = own_emulator.client("sagemaker"), "workshop-broken99-"
+    api, prefix = stacks_harness.shared().client("sagemaker"), "workshop-broken99-"
     names = {
         "session": SimpleNamespace(client=lambda _: api, job_prefix=prefix, role=ROLE),
         "estimator": SimpleNamespace(training_image_uri=lambda: "image"),

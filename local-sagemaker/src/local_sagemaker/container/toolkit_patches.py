@@ -15,14 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from unittest import mock
 
-from sagemaker_training import (
-    _entry_point_type,
-    entry_point,
-    environment,
-    errors,
-    modules,
-    process,
-)
+from sagemaker_training import _entry_point_type, entry_point, environment, errors, modules, process
 
 from local_sagemaker.container import job_notes
 

@@ -13,14 +13,7 @@ from functools import cache
 from typing import Any
 
 import botocore.session
-from botocore.model import (
-    ListShape,
-    MapShape,
-    OperationModel,
-    ServiceModel,
-    Shape,
-    StructureShape,
-)
+from botocore.model import ListShape, MapShape, OperationModel, ServiceModel, Shape, StructureShape
 
 from local_sagemaker.protocol.errors import AwsError, validation
 

@@ -21,13 +21,7 @@ import requests
 
 from local_sagemaker.hosting.runtime import forms
 from local_sagemaker.hosting.runtime.forms import error
-from local_sagemaker.hosting.runtime.http import (
-    JSON,
-    CannotLoad,
-    Refused,
-    Request,
-    Response,
-)
+from local_sagemaker.hosting.runtime.http import JSON, CannotLoad, Refused, Request, Response
 from local_sagemaker.hosting.runtime.toolkit import import_file
 
 DEFAULT_SIGNATURE = "serving_default"

@@ -24,14 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from local_sagemaker.hosting.runtime.http import (
-    CSV,
-    JSON,
-    CannotLoad,
-    Refused,
-    Request,
-    Response,
-)
+from local_sagemaker.hosting.runtime.http import CSV, JSON, CannotLoad, Refused, Request, Response
 
 NAMES = ("model_fn", "input_fn", "predict_fn", "output_fn", "transform_fn")
 ANY = "*/*"
