@@ -181,12 +181,8 @@ def test_preflight_takes_a_trainer_as_it_takes_an_estimator(built, monkeypatch):
         job = preflight.JobConfiguration.from_estimator(trainer)
         checks = preflight.check(job)
         assert preflight.all_ok(checks), (name, [each for each in checks if each.ok is False])
-<<<<<<< HEAD
         if not (declared := declared_job(name)):
             continue
-=======
-        declared = declared_job(name)
->>>>>>> h/thin-c
         assert (job.framework, job.framework_version) == (declared.framework, declared.version)
         assert job.processes == declared.distribution.get("mpi", {}).get("processes_per_host", 0)
         folder = SCRIPTS if "/" in declared.script else SCRIPTS / "train"
