@@ -24,7 +24,7 @@
 # **Before:** [lesson 01](01_data_parallelism.ipynb): when *faster* is more than noise;
 # [lesson 02](02_collectives.ipynb): reduce-scatter and all-gather.
 #
-# **Time:** 55 minutes, and 45 for the exercises.
+# **Time:** 60 minutes, and 45 for the exercises.
 #
 # **Where it runs:** one job on two instances does the measuring, here or on AWS. All else runs on
 # the notebook's machine.
@@ -50,7 +50,7 @@ width = 128
 rounds = 5
 max_run = 600
 
-# %%
+# %% jupyter={"source_hidden": true}
 import os
 from importlib import metadata
 
@@ -76,7 +76,7 @@ elif target == "local":
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## The result first
 #
-# With DDP all ranks hold *the same*: the whole model, its gradients, and what the optimizer
+# With DDP all ranks hold *the same*: the model, its gradients, and what the optimizer
 # remembers. **ZeRO**, the zero redundancy optimizer, divides it among the ranks
 # ([Rajbhandari et al.](https://arxiv.org/abs/1910.02054), 2019). Two instances with two ranks each
 # train a small GPT with AdamW in five ways, from the same weights and on the same text:
@@ -90,19 +90,22 @@ elif target == "local":
 # | HSDP (hybrid sharding) | divided² | divided² | divided² |
 
 # %% [markdown]
-# ¹ In the paper and in DeepSpeed they are always whole: 1.75 models on four ranks, 1 here.
-# ² Among the ranks of one instance.
-#
 # The unit for what a rank holds is one **model**: the bytes of all weights. AdamW remembers two
 # numbers for each weight.
+#
+# ¹ In the paper and in DeepSpeed they are always whole: 1.75 models on four ranks, 1 here.
+# ² Among the ranks of one instance.
 
 # %% slideshow={"slide_type": "slide"}
 ways = {"ddp": "DDP", "zero1": "ZeRO-1", "zero2": "ZeRO-2", "zero3": "ZeRO-3", "hsdp": "HSDP"}
 guess = workshop.guess(
-    ddp="Weights, gradients, optimizer state: how many models does a rank hold with DDP and "
-    "gradient_as_bucket_view=True?",
+    ddp="Weights, gradients, optimizer state: how many models does a rank hold with DDP, if "
+    "gradients are there once?",
     zero3="And with ZeRO-3 on four ranks?",
-    shorter=("Whose step is shorter over slow links?", ["DDP", "HSDP", "no difference shown"]),
+    shorter=(
+        "HSDP sends little between instances. Whose step is shorter over slow links?",
+        ["DDP", "HSDP", "no difference shown"],
+    ),
 )
 
 # %%
@@ -159,11 +162,11 @@ parts.index = [
     f"{way}: {models['held'][way]:.2f}, peak {models['peak'][way]:.1f}" for way in parts.index
 ]
 size = records["model_bytes"].iloc[0] / 1e6
-between, peak = models["held"], models["peak"]
-title = f"A rank holds {between['DDP']:.2g} models between steps with DDP, {between['ZeRO-3']:.2g} "
+after, peak = models["held"], models["peak"]
+title = f"After a step a rank holds {after['DDP']:.2g} models with DDP, {after['ZeRO-3']:.2g} "
 title += f"with ZeRO-3;\nat the peak {peak['DDP']:.2g} and {peak['ZeRO-3']:.2g}"
 x = f"models ({size:.1f} MB each) held by each of {world_size} ranks"
-reach = pd.DataFrame({"lowest": between, "highest": peak}).rename_axis(
+reach = pd.DataFrame({"lowest": after, "highest": peak}).rename_axis(
     columns="up to the peak of a step"
 )
 plots.stacked_bars(parts, title, x, spread=reach.set_axis(parts.index), source=source)
@@ -175,11 +178,11 @@ print("1. After two steps the largest difference of any weight from DDP's is ", 
 print(f"{records['apart'].max():.0e}.")
 print(f"2. Over gloo ZeRO-3's step takes {costs.median():.1f} times as long as DDP's.")
 for way, gain in gains.items():
-    print(f"   HSDP against {way}: {gain.median():.2f} times as fast, ", end="")
-    print(f"faster in {(gain > 1).sum()} of {len(gain)} rounds: {shown[way]}.")
-print("   Ratios are taken within a round, here and below; their median is given. More than noise:")
-print(f"   the median lies outside {low:.2f} to {high:.2f} (DDP against itself, the largest ratio")
-print("   either way up), and the rounds agree (all of 5 to 7, or 7 of 8).")
+    print(f"   HSDP against {way}: {gain.median():.2f} times as fast ({gain.min():.2f} to ", end="")
+    print(f"{gain.max():.2f} in {len(gain)} rounds): {shown[way]}.")
+print("   Ratios are taken within a round; their median is given, here and below. More than noise:")
+print(f"   it lies outside {low:.2f} to {high:.2f} (DDP against itself, the largest ratio either")
+print("   way up), and the rounds agree, as in lesson 01.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert records["apart"].max() < 1e-5, f"The ways train different models: {dict(records['apart'])}"
@@ -188,9 +191,9 @@ workshop.save_results(
 )
 
 # %% [markdown]
-# The line behind each bar reaches to the peak of a step. DDP's bar is 4 with
-# `gradient_as_bucket_view=True`; by default a rank holds gradients twice, as such and in the
-# buckets that travel: **5**. Our ZeRO-1 holds all gradients and, apart from them, its averaged
+# The line reaches to the peak of a step: activations, and what is gathered for a while. DDP's bar
+# is 4 with `gradient_as_bucket_view=True`; by default a rank holds gradients twice, as such and in
+# the buckets that travel: **5**. Our ZeRO-1 holds all gradients and, apart from them, its averaged
 # quarter: 1.25.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
@@ -207,8 +210,8 @@ workshop.save_results(
 # third more computing: backward costs about twice forward; a second forward adds 1 to 3.
 #
 # `memory`, folded, trains two steps; after each operation of torch `TensorWatch` lists the tensors
-# that are alive. Between steps `zero_grad()` has freed the gradients. (On a GPU ask
-# `torch.cuda.max_memory_allocated()`.)
+# that are alive. The table's first column is taken after `zero_grad()`: without gradients. (On a
+# GPU ask `torch.cuda.max_memory_allocated()`.)
 
 
 # %% jupyter={"source_hidden": true}
@@ -262,22 +265,15 @@ table = pd.DataFrame({name: sizes[:3] for name, sizes in used.items()}, index=pa
 few, plain, less = (table.loc[name] for name in used)
 guess.compare(checkpointing=plain[parts[2]] / less[parts[2]])
 terms = [less[parts[0]], less[parts[1]], plain[parts[1]] / 4]  # a quarter: one of four blocks
-print("With checkpointing the peak comes in backward, when all activations of one block are there")
-print(f"again: {terms[0]:.1f} MB that stay, {terms[1]:.1f} that forward left behind, ", end="")
-print(
-    f"about {terms[2]:.1f} of one block:\n{sum(terms):.1f}; measured {less[parts[2]]:.1f} ", end=""
-)
-print("(we have not traced the difference).")
+print(f"Without checkpointing: {plain[parts[0]]:.1f} + {plain[parts[1]]:.1f} = ", end="")
+print(f"{plain[parts[:2]].sum():.1f} MB, the peak {plain[parts[2]]:.1f}.")
+print("With it backward makes one block's activations again: ", end="")
+print(f"{' + '.join(f'{term:.1f}' for term in terms)} = {sum(terms):.1f},")
+print(f"the peak {less[parts[2]]:.1f}. (The rest of either: not traced.)")
 slower = pd.Series([checkpointed[3] / whole[3] for whole, checkpointed in turns])
-print(f"A step takes {slower.median():.2f} times as long ", end="")
-print("(by count 1.33, less what is not in blocks),")
-print(f"in {len(slower)} rounds {slower.min():.2f} to {slower.max():.2f}: ", end="")
-print("they agree." if slower.min() > 1 else "they don't agree, so that is not shown.", end="")
-ddps_line = peak["DDP"] - between["DDP"]
-print(
-    f"\nThe job's ranks take 4 sequences each: {few[parts[1]]:.0f} MB of activations are ", end=""
-)
-print(f"{3 * few[parts[1]] / few[parts[0]]:.1f} models; DDP's line above is {ddps_line:.1f}.")
+print(f"A step takes {slower.median():.2f} times as long ({slower.min():.2f} to ", end="")
+print(f"{slower.max():.2f} in {len(slower)} rounds", end="")
+print("; by count up to 1.33)." if slower.min() > 1 else "): not shown to be longer.")
 table.add_suffix(", MB").round().astype(int)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -307,13 +303,13 @@ workshop.show_function("demos/sharding/zero1.py", "step")
 # %% [markdown]
 # The reduce-scatter leaves a rank the sum of its own part of the gradients: all that its optimizer
 # needs. The all-gather sends weights where DDP sends gradients: in a ring as many bytes. But DDP
-# sends during backward, this `step` after it. (`clone()`: a collective's input and output should
-# not overlap.)
+# sends during backward, this `step` after it. (`clone()`: `self.part` lies in `self.weights`; a
+# copy is always safe.)
 #
 # **Is it right?** Two ranks of this machine train for two steps in each way (HSDP needs a second
 # instance). A hash of the weights changes if a single bit of them differs.
 
-# %%
+# %% jupyter={"source_hidden": true}
 from workshop.launch.processes import TORCHRUN, run_together
 
 ways_here = {name: label for name, label in ways.items() if name != "hsdp"}
@@ -365,9 +361,14 @@ def divided_model(seed, zero=3):
 # `fully_shard` divides each tensor of a module by rows, and puts hooks before and after the
 # module's forward and backward: they gather and free. The last call, on the whole model, takes what
 # lies in no block, the *outermost part*: embeddings, last layer. `reshard_after_forward=False`
-# leaves gathered weights whole until backward has used them: ZeRO-2. (For ZeRO-3 say `True`: by
-# default the outermost part stays whole after forward. In PyTorch 2.6 it does even with `True`: 5
-# gathers, where the picture below has 6.)
+# leaves gathered weights whole until backward has used them: ZeRO-2.
+#
+# <details><summary>Must ZeRO-3 say `True`?</summary>
+#
+# Yes: by default the outermost part stays whole after forward. In PyTorch 2.6 it does even with
+# `True`: 5 gathers, where the picture below has 6.
+#
+# </details>
 #
 # Watch a step on two ranks: after each operation of torch, which weights are whole?
 
@@ -445,7 +446,7 @@ gathers = {way: sum(c == "all_gather" for _, c, _ in steps) for way, steps in wa
 title = f"A model of three parts: in a step ZeRO-3 gathers {gathers['ZeRO-3']} times, "
 title += f"ZeRO-2 {gathers['ZeRO-2']} times"
 plots.gantt(
-    spans, title, "events of each way in their order: gathers, uses, frees (not to scale in time)"
+    spans, title, "events of each way in their order, not to scale in time; blank: its shard"
 )
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -455,19 +456,24 @@ workshop.save_results(gathers=gathers, scatters=scatters)
 
 # %% [markdown]
 # With ZeRO-3 block 1's second gather starts while block 2 is still whole (**prefetch**): its bytes
-# lie in a buffer until block 1 uses them. So a rank holds one block or two, and beside them the
-# outermost part, whose forward and backward enclose theirs. In the gaps it holds its shard (and,
-# until a reduce-scatter, whole gradients).
+# lie in a buffer until block 1 uses them. So a rank holds one block, in backward up to two, and
+# beside them the outermost part, whose forward and backward enclose theirs. Where a row is blank
+# it holds its shard (and, until the reduce-scatter, whole gradients).
 #
 # HSDP is ZeRO-3 on a **mesh**: `fully_shard(module, mesh=mesh)`, here with
 # `mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))`: the ranks
 # `[[0, 1], [2, 3]]`. Along a row, an instance, the model is divided; down a column ranks hold the
 # same shard, and all-reduce its gradients.
 #
-# Now the peak of a step is a sum. The divided gradients are not in it: `zero_grad()` has freed them
-# before forward. (They are in the bars.)
+# The peak of a step is a sum. Divided gradients are not in it: `zero_grad()` has freed them. DDP's
+# stay, in its buckets, so the line behind its bar is activations alone. ZeRO-3 and HSDP have
+# gathered two of four blocks and the outermost part.
 
 # %% jupyter={"source_hidden": true}
+ddps_line = peak["DDP"] - after["DDP"]
+by_table = few[parts[1]] / size
+print(f"Activations of 4 sequences: by the table of MB {by_table:.1f} models, ", end="")
+print(f"by DDP's line {ddps_line:.1f}.")
 block = 4 * (12 * width + 13) * width / records["model_bytes"].iloc[0]  # of the model's four
 two_blocks = 1 - 2 * block  # and the outermost part: all but the other two
 at_peak = models.loc[["ZeRO-2", "ZeRO-3", "HSDP"], ["weights", "optimizer"]]
@@ -484,7 +490,8 @@ at_peak.round(2).rename_axis("models, at the peak")
 # one all-reduce, 2 passes. ZeRO-3 gathers the weights twice and scatters the gradients once: 3. In
 # a ring of N ranks each rank sends (N - 1) / N of a model in each pass, and as much crosses the
 # **link** of each instance if one hop of the ring leaves it: 2 · 3/4 for DDP on four ranks. HSDP
-# gathers and scatters within an instance, and all-reduces its shards between the two. **Predict.**
+# gathers and scatters within an instance, and all-reduces its gradients' shards between the two.
+# **Predict.**
 
 # %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
@@ -499,13 +506,14 @@ sent = sent.div(records["model_bytes"], axis=0).fillna(0)
 ring = pd.DataFrame(world_size, index=sent.index, columns=list(passes))  # ranks in each ring
 ring.loc["hsdp"] = [instances, *2 * [world_size // instances]]
 sent["a rank sends, to anyone"] = (sent * pd.Series(passes) * (1 - 1 / ring)).sum(axis=1)
-sent.rename(ways).round(2).rename_axis("models handed to each")
+sent.rename(ways).round(2).rename_axis("whole tensors, in models")
 
 # %% [markdown]
-# The first three columns are measured: what each collective was handed. The last follows, for rings
-# as NCCL's. HSDP's 3 passes inside the instance are 3 · 1/2 = 1.5 models. Between the instances
-# each rank all-reduces its half of the gradients with its partner: 2 · 1/2 · 0.5 = 0.5 model. Two
-# ranks share a link, so 1 model crosses it. The network cards count:
+# The first three columns are measured: what a collective was handed (an all-gather: what it
+# returned). The last follows, for rings as NCCL's. HSDP's 3 passes inside the instance are
+# 3 · 1/2 = 1.5 models. Between the instances each rank all-reduces its half of the gradients with
+# its partner: 2 · 1/2 · 0.5 = 0.5 model. Two ranks share a link, so 1 model crosses it. The network
+# cards count:
 
 # %% jupyter={"source_hidden": true} slideshow={"slide_type": "slide"}
 around = (world_size - 1) / world_size  # of a model, for a reduce-scatter or an all-gather
@@ -537,8 +545,8 @@ workshop.save_results(**{name: values.to_dict() for name, values in sums.items()
 #
 # A step computes, and it sends. If nothing hides behind computing, it takes the sum of the two: a
 # step without any exchange (each rank trains a model of its own), and the card's bytes over the
-# link's bandwidth. That is the black line. (Hiding could save at most what computing takes.) For a
-# diamond the card's bytes are scaled down to what NCCL's rings would send.
+# link's bandwidth. That is the black line. For a diamond the card's bytes are scaled down to what
+# NCCL's rings would send.
 
 # %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
 alone_seconds = seconds["nothing exchanged"].median()
@@ -554,8 +562,8 @@ if rate:
     over_nccl = over_nccl[bounds.index]
     over_nccl.name = "the same, NCCL's bytes (computed)"
 over = f"links of {mbit:g} Mbit/s" if rate else f"the links of {instance_type}"
-title = f"Over gloo and {over} ZeRO-3's step takes {costs.median():.1f} times as long as DDP's\n"
-title += f"of its round; HSDP's is {gains['DDP'].median():.2f} times as fast: {shown['DDP']}"
+title = f"Over gloo and {over} ZeRO-3's step takes {costs.median():.1f} times as long as DDP's,\n"
+title += f"HSDP's {(1 / gains['DDP']).median():.2f} times: {shown['DDP']}"
 style = {"spread": interleaved.summary(ms), "source": source, "colour": plots.COLOURS[0]}
 label = f"ms per step (median, lowest and highest of {len(ms)} rounds)"
 plots.bar_chart(ms.median(), title, label, bounds=bounds, rivals=over_nccl, **style)
@@ -575,9 +583,9 @@ if rate:
     }
     timed["step / DDP's step"] = ms.div(ms["DDP"], axis=0).median()
     spread = interleaved.summary(beyond).round().astype(int)
-    spread = spread.rename(columns={"median": "step - line, ms"})
+    spread = spread.add_suffix(", ms").rename(columns={"median, ms": "step - line, ms"})
     print(f"Computing alone takes {computing.median():.0f} ms ({computing.min():.0f} to ", end="")
-    print(f"{computing.max():.0f}). Differences below are taken within a round.")
+    print(f"{computing.max():.0f}).")
     above = ", ".join(beyond.columns[beyond.min() > 0]) or "no way"
     print(f"Above the line in every round: {above}.")
     outcomes = {"faster": "shorter, too", "slower": "longer: the line got the order wrong"}
@@ -593,8 +601,7 @@ pd.DataFrame(timed).round(2).join(spread).rename_axis("medians of rounds") if ra
 # We have not measured which of these matters.
 #
 # DDP's ring over gloo ignores instances, so here **HSDP** sends less over the link; a hierarchical
-# all-reduce ([lesson 07](07_smddp.ipynb)) would send as little. HSDP is: reduce-scatter inside,
-# all-reduce between, optimizer, two all-gathers of weights inside.
+# all-reduce ([lesson 07](07_smddp.ipynb)) would send as little.
 #
 # ## Save on four ranks, load on two
 #
@@ -682,7 +689,7 @@ workshop.save_results(saved=saved_hash, loaded=loaded_hash, files=files)
 #
 # ## Which one when
 #
-# What a rank holds between two steps can be computed. Does that agree with what was measured?
+# What a rank holds after a step can be computed. Does that agree with what was measured?
 
 
 # %%
@@ -717,103 +724,96 @@ workshop.save_results(held_off=off_by.max())
 # %% [markdown] slideshow={"slide_type": "slide"}
 # | take | if this fits, beside activations | passes over the link |
 # |---|---|---|
-# | DDP | weights, gradients and AdamW's state | 2 in a ring of all ranks |
+# | DDP | weights, gradients and AdamW's state | 2, in a ring of all ranks |
 # | ZeRO-1 | weights, gradients; AdamW's state divided among all ranks | 2 |
 # | ZeRO-2 | weights; gradients and state divided among all ranks | 2 |
-# | HSDP | all three, divided among the ranks of *one* instance | 2, one rank per instance |
-# | ZeRO-3 | all three, divided among all ranks | 3 |
+# | HSDP³ | all three, divided among one instance's ranks | 2, in rings of one rank per instance |
+# | ZeRO-3 | all three, divided among all ranks | 3, in a ring of all ranks |
+#
+# ³ And 3 passes inside each instance.
 
 # %% [markdown]
 # Over a link go 2 · (N - 1) / N models in a ring of N ranks, and 2 · (I - 1) / I in rings of one
-# rank from each of I instances: at least half as much. So HSDP sends least with two instances; with
-# many it sends what DDP sends.
+# rank from each of I instances. With two instances of 8 ranks HSDP sends 0.53 of what DDP sends,
+# with 16 of them 0.94.
 #
-# First make activations fit. Then take the first row that leaves room for them, and whose
-# bytes / bandwidth is at most computing: where the two overlap (not in ZeRO-1 as shown), such bytes
-# cost little. If there is none, the link sets the pace: time the rows that fit, first the one that
-# sends least.
+# **First make activations fit.** Then take the first row that leaves room for them and whose
+# sending computing can hide: bytes / bandwidth is at most computing, and the two overlap (not in
+# ZeRO-1 as shown). If there is none, time the rows that fit, first the one that sends least.
 
 # %% jupyter={"source_hidden": true}
 if rate:
-    print("In the job bytes / bandwidth, ms: ", end="")
-    print(", ".join(f"{way} {1000 * wait:.0f}" for way, wait in on_link.items()), end=". ")
     meeting = ", ".join(on_link.index[on_link <= alone_seconds])
-    print(f"Computing takes {1000 * alone_seconds:.0f}.")
+    print(f"In the job computing takes {1000 * alone_seconds:.0f} ms, sending ", end="")
+    print(f"{1000 * on_link.min():.0f} or more.", end=" ")
     if meeting:
-        print(f"Rows that meet the rule: {meeting}.")
+        print(f"Rows that may hide it: {meeting}.")
     else:
-        print("No row meets the rule: time HSDP first, which sends least. It was ", end="")
-        print(f"{gains['DDP'].median():.2f} times as fast as DDP: {shown['DDP']}.")
+        print("No row meets the rule: time HSDP first, which sends least.")
+        print(f"It was {gains['DDP'].median():.2f} times as fast as DDP: {shown['DDP']}.")
 
 # %% [markdown]
-# Computing may wait for what HSDP sends inside the instance; how long on GPUs, we have not
-# measured. ZeRO-3 is for models larger than the GPU memory of one instance.
-#
-# (Gradient accumulation: DDP's `no_sync()` or `model.set_requires_gradient_sync(False)` sends after
-# the last small batch only; `fully_shard` then holds whole gradients.)
-#
 # For example 7 billion parameters in 32 blocks, in float32, on two p4de, each with eight GPUs of 80
 # GB and a link of 400 Gbit/s, 50 GB/s ([lesson 07](07_smddp.ipynb)). Within a step ZeRO-2 has all
-# blocks gathered, ZeRO-3 and HSDP two.
+# blocks gathered, ZeRO-3 and HSDP two. These are estimates: gradients are counted (at the job's
+# peak the divided ones were freed), the outermost part isn't.
 
 # %% slideshow={"slide_type": "slide"}
+parameters, tokens, activations = 7e9, 4096, 30  # assumed, of a rank: tokens in a step; GB
+flops = 80e12  # operations per second of a GPU in float32 (TF32), assumed
+
+# %% jupyter={"source_hidden": true} slideshow={"slide_type": "-"}
 order = ["ddp", "zero1", "zero2", "hsdp", "zero3"]  # as above
 gathered = {"zero2": 1, "hsdp": 2 / 32, "zero3": 2 / 32}  # of the weights
+within = {way: held_bytes(parameters, way, 16, 8, gathered.get(way, 0)) for way in order}
 on_gpu = pd.DataFrame(
     {
-        "GB between steps": {way: held_bytes(7e9, way, 16, 8) for way in order},
-        "GB within a step": {
-            way: held_bytes(7e9, way, 16, 8, gathered.get(way, 0)) for way in order
-        },
+        "GB after a step": {way: held_bytes(parameters, way, 16, 8) for way in order},
+        "GB within a step": within,
     }
 )
 on_gpu = (on_gpu / 1e9).round().astype(int)
-on_gpu["left of 80 GB for activations"] = left = 80 - on_gpu["GB within a step"]
+on_gpu["left of 80 GB for activations"] = 80 - on_gpu["GB within a step"]
 passes = pd.Series({"ddp": 2, "zero1": 2, "zero2": 2, "zero3": 3})
 on_gpu["models over the link (NCCL)"] = passes * 15 / 16
 on_gpu.loc["hsdp", "models over the link (NCCL)"] = 2 * 1 / 2  # a ring of two instances
-on_gpu["seconds at 50 GB/s"] = on_gpu["models over the link (NCCL)"] * 28 / 50
-on_gpu.rename(ways).rename_axis("7 billion parameters (computed)").round(2)
+link_seconds = on_gpu["models over the link (NCCL)"] * 4 * parameters / 50e9
+on_gpu["seconds at 50 GB/s"] = link_seconds
+on_gpu = on_gpu.rename(ways).rename_axis(f"{parameters / 1e9:g} billion parameters (computed)")
+on_gpu.round(2)
 
 # %% jupyter={"source_hidden": true}
-crossing, link_seconds = on_gpu.loc["zero1"].iloc[-2:]
-print(f"DDP does not fit. ZeRO-1 does if {left['zero1']} GB are enough for activations, ", end="")
-print(f"ZeRO-2 if {left['zero2']} GB are.")
-print(
-    f"Both send {crossing:.2f} models of 28 GB: {link_seconds:.2f} s. ZeRO-1 as shown adds that to"
-)
-print("each step; ZeRO-2 can hide it if computing takes longer, which is about 6 x parameters x")
-computing = 6 * 7e9 * 4096 / 80e12
-print(
-    f"tokens operations: with 4,096 tokens a rank and 80 TFLOP/s (assumed) {computing:.1f} s.",
-    end=" ",
-)
-hides = "does" if computing > link_seconds else "does not"
-print(
-    f"So ZeRO-2\n{hides} meet the rule. HSDP sends for {on_gpu.loc['hsdp'].iloc[-1]:.2f} s.",
-    end=" ",
-)
-within = on_gpu["GB within a step"]
-if within["hsdp"] < within[["ddp", "zero1", "zero2"]].min():
-    print("Within a step it holds less than ZeRO-2: time both.")
-print("ZeRO-3 is not needed: one instance holds the model.")
-
-# %% jupyter={"source_hidden": true}
-print("Within a step ZeRO-2, HSDP and ZeRO-3 are estimates. In the job there were no gradients at")
-print(
-    "the peak; here they are counted. HSDP's and ZeRO-3's outermost part is left out; and something"
-)
-untraced = (at_peak["peak, measured"] - at_peak["sum"])["ZeRO-2"]
-print(f"untraced comes on top ({untraced:.2f} model with ZeRO-2 in the job).")
+computing = 6 * parameters * tokens / flops
+room = on_gpu["left of 80 GB for activations"]
+fits = room.index[room >= activations]
+waiting = on_gpu["seconds at 50 GB/s"]
+hidden = [way for way in fits if way != "ZeRO-1" and waiting[way] <= computing]
+print(f"{activations} GB of activations fit with {', '.join(fits) or 'no way'}.", end=" ")
+print(f"Computing takes\n6 x parameters x tokens operations: {computing:.1f} s.", end=" ")
+print(f"The first row that meets the rule: {hidden[0] if hidden else 'none'}.")
+if hidden[:1] == ["ZeRO-2"]:
+    least = waiting["ZeRO-2"] * flops / (6 * parameters)
+    print(f"(It can hide its sending from {least:,.0f} tokens a rank on.)")
+    print("HSDP sends about half as much over the link and holds less, for 3 passes inside the")
+    print("instance: time both.")
 
 # %% [markdown]
-# For your own model change the numbers.
+# ZeRO-3 is for models larger than the GPU memory of one instance.
+#
+# For your own model change the numbers above.
 #
 # <details><summary>Coming from another tutorial?</summary>
 #
 # "Data parallel training needs room for the whole model on each rank": true of DDP and Horovod.
 # With ZeRO-3 every rank still computes the whole model, on its part of the batch; only storing is
 # divided. Tensor and pipeline parallelism divide the *computing*.
+#
+# </details>
+#
+# <details><summary>With gradient accumulation?</summary>
+#
+# DDP's `no_sync()` or `model.set_requires_gradient_sync(False)` sends after the last small batch
+# only; `fully_shard` then holds whole gradients.
 #
 # </details>
 #
@@ -838,9 +838,8 @@ workshop.quiz("11")
 # - ZeRO divides what all ranks hold in common. The weights that come out are DDP's: here on two
 #   ranks to the bit, on four nearly.
 # - By count, over NCCL ZeRO-1 sends what DDP sends, ZeRO-3 1.5 times as much (over gloo 1.5 and 2
-#   times).
-#   HSDP keeps most of that inside the instance.
-# - Sending that computing hides costs little (by count; nothing was hidden here). Else time the
+#   times). HSDP keeps most of that inside the instance.
+# - Sending that computing hides costs little (by count; that was not shown here). Else time the
 #   ways that fit: bytes / bandwidth leaves much out.
 # - DCP saves shards from any number of ranks, and loads them on any other: here from four on two.
 

@@ -25,10 +25,11 @@ import workshop
 # Mixed precision computes with weights of 2 bytes, and its gradients have 2 bytes, too. AdamW keeps
 # weights of 4 bytes of its own, and its two numbers of 4 bytes each: all that is optimizer state.
 #
-# How many GB (10⁹ bytes) does a rank hold between two steps, for a model of `billions` of
-# parameters? `way` is `"ddp"`, `"zero1"`, `"zero2"`, `"zero3"` or `"hsdp"`. Each of the `instances`
-# has 8 ranks. Count the gradients once, with DDP as views of its buckets, and with ZeRO-1 without
-# the averaged part that the lesson's own holds apart.
+# How many GB (10⁹ bytes) does a rank hold after a step, before `zero_grad()`, for a model of
+# `billions` of parameters? `way` is `"ddp"`, `"zero1"`, `"zero2"`, `"zero3"` or `"hsdp"`. Each of
+# the `instances` has 8 ranks. Count the gradients once, with DDP as views of its buckets, and with
+# ZeRO-1 without the averaged part that the lesson's own holds apart. ZeRO-2's weights are whole, as
+# in the paper.
 #
 # <details><summary>Hint</summary>
 #
@@ -116,11 +117,11 @@ workshop.check("11.2", divided_linear)
 # The links between instances are the other limit: while a step computes, `budget` GB can cross the
 # link of an instance. Take the first way that keeps to both limits, in this order: `"ddp"`,
 # `"zero1"`, `"zero2"`, `"hsdp"`, `"zero3"`. If none does, return `"none"`. On one instance nothing
-# crosses a link, and HSDP is ZeRO-3: call it `"zero3"`.
+# crosses a link, and HSDP is ZeRO-3: call it `"zero3"`. Count what is held as in 11.1.
 #
-# Count as in the lesson, over NCCL: rings of all ranks, HSDP's all-reduce of the shards between the
-# instances. A model, what travels in one pass, is the weights or the gradients: 2 bytes for each
-# parameter.
+# Count what is sent as in the lesson, over NCCL: rings of all ranks, HSDP's all-reduce of the
+# shards between the instances. A model, what travels in one pass, is the weights or the gradients:
+# 2 bytes for each parameter. Suppose that ZeRO-1 overlaps, too.
 #
 # <details><summary>Hint</summary>
 #

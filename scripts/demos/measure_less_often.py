@@ -9,7 +9,7 @@ of the weights and the batches; then the steps of the ways of --time are timed i
 again" is a second DDP: what differs between the two is noise. Rank 0 prints JSON lines:
 
     {"event": "model", "world_size": 2, "gradient_bytes": 469916, "batch": 128}
-    {"event": "trained", "method": "DDP", "seed": 0, "steps": [0, 32, ...], "losses": [4.7, ...],
+    {"event": "trained", "method": "DDP", "seed": 0, "steps": [0, 16, ...], "losses": [4.7, ...],
      "sent_bytes": [...], "models": 1, "weights_sha256": "..."}
     {"event": "timed", "method": "DDP", "seconds": [...]}
 
@@ -52,7 +52,7 @@ def arguments() -> argparse.Namespace:
     add_flag(parser, "--time", type=names, default=[], help="the same, and NAME again")
     add_flag(parser, "--seeds", type=list_of(number(int, 0), "seeds"), default=[0])
     add_flag(parser, "--steps", type=positive, default=192, help="of each training")
-    add_flag(parser, "--evaluate-every", type=positive, default=32, help="steps")
+    add_flag(parser, "--evaluate-every", type=positive, default=16, help="steps")
     add_flag(parser, "--rounds", type=positive, default=5, help="measurements of each step")
     add_flag(parser, "--sequences", type=positive, default=1, help="of each rank's batch")
     add_flag(parser, "--width", type=positive, default=64, help="of the GPT; a multiple of 4")

@@ -440,7 +440,7 @@ def _lesson_12(lesson) -> Iterator[LessonJob]:
             "train": f"{ways},top-k without memory,local SGD 64,alone",
             "seeds": ",".join(map(str, lesson.seeds)),
             "steps": lesson.steps,
-            "time": f"{ways},alone,DDP again",
+            "time": f"{ways},alone,DDP again,alone again",
             "rounds": lesson.rounds,
         },
         **_mpi(1),

@@ -77,7 +77,7 @@ def verdict(by_round: pd.Series, noise: pd.Series) -> str:
 
     A difference is shown if its median lies outside the band of `noise`, and if so many rounds
     being on one side of 1 would happen by chance in at most 7 of 100 cases (a sign test, two-sided:
-    5 of 5, 6 of 6, 7 of 8 ...). So fewer than 5 rounds show nothing.
+    5 of 5, 6 of 6, 8 of 9 ...). So fewer than 5 rounds show nothing.
     """
     above = int((by_round > 1).sum())
     rounds = len(by_round)
