@@ -310,8 +310,8 @@ workshop.show_function("demos/parameter_server.py", "serve_async")
 # %% [markdown]
 # `receive_gradient()` without a number takes the gradient that arrives first. While a worker
 # computes, others' gradients change the weights. When its own arrives, it belongs to weights that
-# are no longer there: it is stale. W workers make W times as many updates from as many gradients,
-# so the learning rate is divided by W.
+# are no longer there: it is stale. W workers make W times as many updates, so the learning rate is
+# divided by W.
 
 # %% slideshow={"slide_type": "slide"}
 guess = workshop.guess(mean=f"The mean staleness with {workers} asynchronous workers:")
@@ -337,9 +337,9 @@ assert abs(mean_staleness - (workers - 1)) < 0.5, "The mean must be close to wor
 workshop.save_results(async_staleness=mean_staleness, most_stale=quick["pushes"]["staleness"].max())
 
 # %% [markdown]
-# The mean is close to W - 1. At any moment each worker has one gradient under way. So each update
-# makes the other W - 1 gradients staler by 1, whoever is slow; and there are as many updates as
-# gradients. More workers mean staler gradients.
+# With W workers the mean is close to W - 1. At any moment each has one gradient under way. So each
+# update makes the other W - 1 gradients staler by 1, whoever is slow; and there are as many updates
+# as gradients. More workers mean staler gradients.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # ## One slow worker
@@ -348,9 +348,9 @@ workshop.save_results(async_staleness=mean_staleness, most_stale=quick["pushes"]
 # **straggler**, which pauses for `slow_ms` in each of its batches. Both modes end after the same
 # number of gradients *in all*.
 #
-# You can calculate it. Let a gradient take t, and the pause p. In a time of t + p sync delivers W
-# gradients, one of each worker. Async delivers 1 + (W - 1) · (t + p) / t: one of the slow worker,
-# and of each other as many as fit.
+# Let a gradient take t, and the pause p. In a time of t + p sync delivers W gradients, one of each
+# worker. Async delivers 1 + (W - 1) · (t + p) / t: one of the slow worker, and of each other as
+# many as fit.
 
 # %% slideshow={"slide_type": "-"}
 step_ms = 1000 * sync["seconds"] / steps
@@ -428,9 +428,8 @@ assert stale.idxmax() == workers, "The slow worker's gradients must be the stale
 workshop.save_results(slow_share=share, speed_up=speed_up, stale_by_worker=stale.to_dict())
 
 # %% [markdown]
-# In sync mode everybody goes at the pace of the slowest. In async mode the others don't wait, and
-# the price is in the table: the slow worker pushes the fewest gradients, and the stalest. The mean
-# of all stays near W - 1.
+# In async mode the others don't wait, and the price is in the table: the slow worker pushes the
+# fewest gradients, and the stalest. The mean of all stays near W - 1.
 #
 # <details><summary>More ways between sync and async</summary>
 #
@@ -451,8 +450,8 @@ workshop.save_results(slow_share=share, speed_up=speed_up, stale_by_worker=stale
 #
 # Train with equally many examples at two learning rates, sync and async; at the higher rate also
 # with nothing stale (a single worker makes the same updates), and with momentum 0. Without momentum
-# the rate is ten times as high: a gradient moves the weights as far, but at once. With 4 workers, a
-# rate η and a global batch of 64:
+# the rate is ten times as high: a gradient moves the weights as far, but at once. With 4 workers
+# and a rate η:
 #
 # | run | updates | rate of each | batch of each | momentum | stale |
 # |---|---|---|---|---|---|
@@ -606,7 +605,7 @@ guess.compare("computed", full=int(np.ceil(cycle / 0.08)))
 distribution = {"parameter_server": {"enabled": True}}
 
 # %% [markdown]
-# These lines of `scripts/train/train_tf_ps.py` matter; what each does is below.
+# These lines of `scripts/train/train_tf_ps.py` matter:
 
 # %%
 essential = ["cluster = tf.distribute", 'cluster.task_type == "worker"']
@@ -668,9 +667,8 @@ columns = ["epoch", "train_loss", "test_accuracy", "mean_staleness", "step_secon
 result.table("epoch")[columns].iloc[[0, 1, -1]]
 
 # %% [markdown]
-# Our server's mean staleness would be close to 1 with two workers. Here the definition differs: a
-# worker reads the weights only once the chief has given it work, so updates while it waits for work
-# don't count. That is probably why the mean is lower.
+# Our server's mean staleness would be close to 1 with two workers. Here it is lower, probably since
+# a worker reads the weights only once the chief has given it work.
 #
 # Now the TF_CONFIG of each host, from the log:
 
@@ -789,9 +787,10 @@ broken = workshop.follow(broken_estimator)
 # %% [markdown]
 # The status is `Completed`, the loss is small, and a model is in S3. Yet the processes exchanged
 # nothing: `model.fit` without a strategy never contacts the servers beside it. A well-known example
-# does just that ([the issue](https://github.com/aws-samples/amazon-sagemaker-script-mode/issues/10)).
-# Only the test accuracy doesn't fit, and it doesn't tell you the cause. Now look at the accuracy on
-# each digit, of the broken job's two models and of the one that the job "servers" trained.
+# does just that ([the
+# issue](https://github.com/aws-samples/amazon-sagemaker-script-mode/issues/10)). Only the test
+# accuracy doesn't fit. Now look at the accuracy on each digit, of the broken job's two models and
+# of the one that the job "servers" trained.
 
 
 # %% slideshow={"slide_type": "slide"}
@@ -810,8 +809,7 @@ shown.columns.name = "accuracy %"
 
 # %% [markdown]
 # This is the proof: no worker of the job "servers" saw more than half of the digits, and yet its
-# model knows both halves. Each model of the broken job knows what its host saw: you would have paid
-# for two instances and thrown one model away.
+# model knows both halves. Each model of the broken job knows what its host saw.
 
 # %% slideshow={"slide_type": "-"}
 # Known: more than a quarter is right. A model that guesses gets a tenth.

@@ -383,8 +383,8 @@ cost_model.message_lines(messages, lines, title)
 # has to be added, which the job timed, too. That is the whole model. It models links, not cores.
 #
 # A line near its own three points proves nothing. The model has to predict what it has *not* seen:
-# all-reduces of other sizes, on other links, in other layouts, and DDP steps. They were recorded,
-# and are predicted from the messages of *one* job, of 2 x 4 ranks at 200 Mbit/s; on other links the
+# all-reduces of other sizes, on other links, in other layouts, and DDP steps, all recorded. They
+# are predicted from the messages of *one* job, of 2 x 4 ranks at 200 Mbit/s; on other links the
 # bandwidth scales β. This run adds all-reduces of 8 MB and 1 MB, predicted from its own messages.
 #
 # Its rival is **bytes alone**: bytes / bandwidth. **Predict:** how large is the *model's* median
@@ -468,8 +468,8 @@ workshop.save_results(
 )
 
 # %% [markdown]
-# What the model leaves out weighs least where messages are large: Python between them, the
-# pipelining inside gloo, busy moments of the machine.
+# What the model leaves out (Python between messages, gloo's pipelining, busy moments) weighs least
+# where messages are large.
 #
 # ## Your own all-reduce under DDP
 #
@@ -686,10 +686,10 @@ print(f"Rounds in which {best} hide more than DDP's default: {', '.join(ahead)}.
 
 # %% [markdown]
 # Up to 1 Gbit/s the link limits, and small buckets come close to the line. Above 2 Gbit/s rounds of
-# one job differ by more than the curves do; sending is short, and what starting and copying buckets
-# costs an instance's one core eats up what is saved. (One bucket hides nothing: its curve shows
-# what copying costs.) DDP's default leaves 26 MB for the last bucket; with 25 MiB from the start
-# the last one has 2.5 MB, but the first starts later: at 1 and 2 Gbit/s that hides no more.
+# one job differ by more than the curves do, and what buckets cost an instance's one core eats up
+# what is saved. (One bucket hides nothing: its curve shows that cost.) DDP's default leaves 26 MB
+# for the last bucket; with 25 MiB from the start the last one has 2.5 MB, but the first starts
+# later: at 1 and 2 Gbit/s that hides no more.
 #
 # ## Sending less, or in another order
 #
@@ -794,8 +794,7 @@ workshop.save_results(steps=step_ms.to_dict("list"), faster=faster.to_dict())
 # - **PowerSGD** sends the fewest bytes and has matrices to multiply besides. What one step leaves
 #   out is added to the next step's gradients (**error feedback**).
 #
-# These are steps per second, not learning: judge a hook that changes the gradients by the accuracy
-# after the same time, on your data.
+# Judge a hook that changes the gradients by the accuracy after the same time, on your data.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## SMDDP in one page
@@ -897,9 +896,8 @@ workshop.save_results(refused=[name for name, why in reasons.items() if why])
 # up its own gradients first. The paper reports twice the speed of all-reduce, and on 2048 V100 GPUs
 # 85 % of 2048 times the speed of a single one
 # ([SC20](https://sc20.supercomputing.org/proceedings/tech_paper/tech_paper_pages/pap487.html), read
-# on 2026-11-21). Our `mini_herring` has its two tiers and its equal shares. It lacks what the paper
-# gains from: EFA, CPUs that add beside the GPUs, asynchronous messages. Its bar says nothing of
-# Herring's speed.
+# on 2026-11-21). Our `mini_herring` has its two tiers and equal shares, but no EFA, no CPUs that
+# add beside GPUs, no asynchronous messages: its bar says nothing of Herring's speed.
 #
 # **What others measured.** About 20 % faster steps than Horovod's, with one model on four
 # p4d.24xlarge (today about 101 USD an hour; [C.
