@@ -65,7 +65,7 @@ global_batch_size = 256
 learning_rate = 0.05
 measured_batch = 512
 short_batches = [16, 40, 64]
-steps = 8
+steps = 7
 rounds = 5
 max_run = 900
 subnets = []
@@ -404,7 +404,7 @@ with plots.canvas(title, x, "times as fast as one process", size=(7.5, 3.4), alt
     ceiling = f"ceiling: {n} processes, nothing exchanged"
     axes.plot(at, lengths["ceiling"], "--s", color=plots.COLOURS[1], label=ceiling)
     axes.axhline(1, color="0.5", linestyle=":", label="as fast as one process")
-    label = f"between: limit {edges} ms (computed)"
+    label = f"limit: {edges} ms (computed)"
     axes.axvspan(low, high, color="0.5", alpha=0.3, linewidth=1, label=label)
     axes.set_xscale("log")
     axes.set_xticks(at, [f"{ms:.0f}" if ms >= 10 else f"{ms:.2g}" for ms in at])

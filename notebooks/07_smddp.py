@@ -631,11 +631,12 @@ workshop.save_results(overlap=seen, hidden=hidden, most_hidden=most)
 # %% [markdown]
 # The picture shows when buckets travel, not what is saved: its steps ran under a profiler. For
 # lengths take the table. Sending also takes some of an instance's one core, so `backward()` itself
-# gets longer; a GPU copies with engines of its own. The bucket that
-# starts last is always exposed: nothing is left to compute.
+# gets longer; a GPU copies with engines of its own. The bucket that starts last is always exposed:
+# nothing is left to compute.
 #
 # One link is one point of a curve. Here are five, recorded in one job each, and five kinds of
-# buckets. Possible is `backward()` divided by sending, at most 1. Bars: the range of the rounds.
+# buckets. Possible is `backward()` divided by sending, at most 1. Upright lines: the range of the
+# rounds, for two kinds.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 swept = reference_results.load("07", "overlap")
@@ -657,14 +658,16 @@ title += f"DDP's default {ways.loc[at, buckets]:.0f} % (medians)"
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 x = "each instance's link, Gbit/s"
+beside = {buckets: 0.98, best: 1.02}  # so that their ranges stand side by side
 with plots.canvas(title, x, "hidden, % of the communication", size=(7.5, 4)) as axes:
     axes.plot(points["possible"], color="black", label="possible")
     for number, way in enumerate(ways):
         look = {"color": plots.COLOURS[number], "alpha": 0.45, "label": way}
         axes.plot(ways[way], f"{'osvD^'[number]}--", **look)
-        for rate, rounds in by_link.items() if way in (buckets, best) else ():
-            beside = rate * (0.98 if way == buckets else 1.02)
-            axes.vlines(beside, rounds[way].min(), rounds[way].max(), plots.COLOURS[number])
+        if way in beside:
+            low = [rounds[way].min() for rounds in by_link.values()]
+            high = [rounds[way].max() for rounds in by_link.values()]
+            axes.vlines(points.index * beside[way], low, high, plots.COLOURS[number])
     if not unshaped:
         at, style = bandwidth.mbit(overlap_between) / 1000, {"color": "black", "markersize": 9}
         axes.plot(at, 100 * hidden, "*", label="DDP's buckets, this run", **style)
