@@ -193,9 +193,11 @@ shown = 1000 * times.drop(columns=["gloo again", "interleaved_ring"], errors="ig
 bounds = pd.Series({name: 8000 * sent_mb[name] / mbit for name in shown})
 bounds.name = "computed: bytes / bandwidth"
 shown = shown.rename(columns=titles)
+verdict = interleaved.verdict(by_round["hierarchical"], noise)
+unsure = f" ({verdict})" if verdict == "no difference shown" else ""
 plots.bar_chart(
     shown.median(),
-    f"Two tiers are {gain:.1f} times as fast as gloo: "
+    f"Two tiers are {gain:.1f} times as fast as gloo{unsure}:\n"
     f"{megabytes} MB, 2 x {ranks_each} ranks, {mbit:g} Mbit/s",
     "milliseconds (median, lowest and highest of the rounds)",
     texts="{:,.0f} ms",
@@ -210,7 +212,7 @@ low, high = by_round["hierarchical"].min(), by_round["hierarchical"].max()
 by_bytes = sent_mb["ring"] / sent_mb["hierarchical"]
 print(
     f"Two tiers: {gain:.2f} times as fast as gloo ({low:.2f} to {high:.2f}), "
-    f"{interleaved.verdict(by_round['hierarchical'], noise)}; by bytes {by_bytes:.2f}."
+    f"{verdict}; by bytes {by_bytes:.2f}."
 )
 low, high = interleaved.band(noise)
 print(f"gloo against itself, either way round: {low:.2f} to {high:.2f}. That is the noise.")
@@ -453,10 +455,8 @@ print(
 )
 print(f"{len(wrong[1])} of {places[1]} in {'another job' if recorded else 'this run'}.")
 for case in pd.concat(wrong).replace(titles).to_dict("records"):
-    print(
-        f"{case['where']}: {case['predicted']} takes {case['slower']:.2f} times as long as ", end=""
-    )
-    print(f"{case['measured']}.")
+    print(f"{case['where']}: {case['predicted']}, which takes", end=" ")
+    print(f"{case['slower']:.2f} times as long as {case['measured']}.")
 rival = held_out.wrong_winners(held_out.by_bytes(reduced))
 print(f"Bytes alone pick the wrong winner in {len(rival)} of {places[0]}: two tiers and ", end="")
 print("mini_herring send equally many.")
