@@ -569,7 +569,7 @@ assert (table["measured"] / table["computed"] - 1).abs().max() < 0.1, "Measured 
 workshop.save_results(kb_at_server=table["measured"], computed_kb=table["computed"])
 
 # %% [markdown]
-# Slightly more was measured: at the end each worker gets the weights once more, and each message
+# Slightly more was measured: at the end each worker gets the weights again, and each message
 # carries one number more.
 #
 # When is a server the bottleneck? Take P = 100 MB (25 million weights), 8 workers, and links of 10
@@ -670,7 +670,7 @@ result.table("epoch")[columns].iloc[[0, 1, -1]]
 # Our server's mean staleness would be close to 1 with two workers. Here it is lower, probably since
 # a worker reads the weights only once the chief has given it work.
 #
-# Now the TF_CONFIG of each host, from the log:
+# The first host's TF_CONFIG, from the log:
 
 # %%
 configs = {
@@ -713,7 +713,7 @@ with plots.canvas(title, "", size=(8, 2.4), alt=alt) as axes:
 # %% [markdown]
 # `master` is TensorFlow 1's name, and the script renames it. *Every* host is in the list `ps`.
 # `cluster`, from line (1), has a process's own task: `cluster.task_type` and `cluster.task_id`. Who
-# really did what, from the log:
+# really did what:
 
 # %%
 shards = result.table("shard").set_index("host")

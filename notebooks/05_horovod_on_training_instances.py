@@ -321,9 +321,9 @@ plots.stacked_bars(pd.DataFrame(bars).T, title, spread=spread)
 guess.compare(two=middle[first], all_ranks=middle[both])
 
 # %% [markdown]
-# Where there are more ranks than cores, added ranks have nothing to compute on. (That they *lose*
-# isn't shown here.) On AWS each instance brings its own cores, and the question becomes how fast
-# the network between them is (lesson 06).
+# Where there are more ranks than cores, added ranks have nothing to compute on. On AWS each
+# instance brings its own cores, and the question becomes how fast the network between them is
+# (lesson 06).
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 for name, scaling in scalings.items():
