@@ -24,7 +24,7 @@
 #
 # **Before:** [lesson 02](02_collectives.ipynb): what an all-reduce does and what it moves.
 #
-# **Time:** 75 minutes, without the exercises.
+# **Time:** 70 minutes, without the exercises.
 #
 # **Where it runs:** three jobs here (`target = "local"`) or on AWS (`target = "aws"`), where nobody
 # has run them yet; all else in processes of the machine that this notebook runs on.
