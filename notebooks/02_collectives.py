@@ -23,7 +23,7 @@
 #
 # **Before:** [lesson 01](01_data_parallelism.ipynb): why ranks average their gradients.
 #
-# **Time:** 65 minutes, without the exercises.
+# **Time:** 70 minutes, without the exercises.
 #
 # **Where it runs:** the times come from one job of four instances, here or on AWS. All else runs in
 # processes of this machine.
@@ -82,7 +82,8 @@ if recorded:
 # training makes in every step. Each rank is on its own instance, with a link of 200 Mbit/s:
 #
 # - **naive**: all send their tensor to rank 0, which adds and sends the sum back to each;
-# - **tree**: ranks add up in pairs, then pairs of pairs do, and the sum comes back the same way;
+# - **tree**: ranks add up in pairs, then the pairs' sums are added, and the total comes back the
+#   same way;
 # - **ring**: each rank passes a quarter of the tensor to its neighbour, six times;
 # - **gloo**: what torch itself calls on CPUs, a ring in C++.
 
@@ -96,27 +97,24 @@ guess = workshop.guess(
 from sagemaker.pytorch import PyTorch
 
 algorithms = ("naive", "tree", "ring")
-
-
-def measuring(limit: str, names=(*algorithms, "ring again", "gloo"), sizes=tensor_bytes) -> PyTorch:
-    """A job that times all-reduces, and single messages, on instances with such links."""
-    job = session.job_settings("ring", source_dir=workshop.DEMOS) | {"max_run": max_run}
-    messages = ",".join(map(str, message_bytes))
-    settings = {"algorithms": ",".join(names), "bytes": ",".join(map(str, sizes))}
-    settings |= {"link-bytes": messages, "blocks": rounds}
-    return PyTorch(
-        entry_point="measure_all_reduce.py",
-        instance_count=world_size,
-        instance_type=instance_type,
-        # mpirun only starts the ranks; gloo communicates.
-        distribution={"mpi": {"enabled": True, "processes_per_host": 1}},
-        environment={"LOCAL_SAGEMAKER_BANDWIDTH": limit},  # AWS ignores it
-        hyperparameters=settings | {"card-bytes": 1_000_000},
-        framework_version="2.2.0",
-        py_version="py310",
-        **job,
-    )
-
+estimator = PyTorch(
+    entry_point="measure_all_reduce.py",
+    instance_count=world_size,
+    instance_type=instance_type,
+    # mpirun only starts the ranks; gloo communicates.
+    distribution={"mpi": {"enabled": True, "processes_per_host": 1}},
+    environment={"LOCAL_SAGEMAKER_BANDWIDTH": link},  # AWS ignores it
+    hyperparameters={
+        "algorithms": ",".join([*algorithms, "ring again", "gloo"]),
+        "bytes": ",".join(map(str, tensor_bytes)),
+        "link-bytes": ",".join(map(str, message_bytes)),
+        "card-bytes": 1_000_000,
+        "blocks": rounds,
+    },
+    framework_version="2.2.0",
+    py_version="py310",
+    **session.job_settings("ring", source_dir=workshop.DEMOS) | {"max_run": max_run},
+)
 
 # %% [markdown]
 # The job takes about 45 seconds.
@@ -125,7 +123,6 @@ def measuring(limit: str, names=(*algorithms, "ring again", "gloo"), sizes=tenso
 events = recorded.results["events"] if recorded else None
 if not recorded:
     print(workshop.cost(instance_type, instance_count=world_size, seconds=300, max_run=max_run))
-    estimator = measuring(link)
     estimator.fit(wait=False)
     events = workshop.follow(estimator).events
 
@@ -158,9 +155,10 @@ x = f"milliseconds: median, and range of {len(ms)} rounds"
 plots.bar_chart(ms.median(), title, x, spread=spread, bounds=bounds, source=source)
 
 # %% [markdown]
-# The black line is the least time for the bytes: the tensors that follow each other on the busiest
-# link, divided by 25 MB/s. Naive has 6: three into rank 0, then three out. The tree has 4, and the
-# ring 1.5: its links send and receive at once.
+# The black line (only where links are limited) is the least time for the bytes: the tensors that
+# follow each other on the busiest link, divided by its bandwidth. Naive has 6: three into rank 0,
+# then three out. The tree has 4, and the ring 1.5, six quarters: its links send and receive at the
+# same time.
 
 # %%
 noise = seconds[largest, "ring again"] / seconds[largest, "ring"]
@@ -168,7 +166,7 @@ for name in ("naive", "tree", "gloo"):
     ratios = seconds[largest, name] / seconds[largest, "ring"]
     print(f"The ring, against {name}: {interleaved.verdict(ratios, noise)},", end=" ")
     print(f"{ratios.min():.2f} to {ratios.max():.2f} times as fast in {len(ratios)} rounds.")
-print("Against itself, measured again: {:.2f} to {:.2f}.".format(*interleaved.band(noise)))
+print("The noise floor (lesson 01): {:.2f} to {:.2f}.".format(*interleaved.band(noise)))
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert gains.median() > 2, f"The ring should win on limited links: {list(gains.round(2))}"
@@ -177,9 +175,7 @@ workshop.save_results(gain=gains.median())
 # %% [markdown]
 # ## Send and receive
 #
-# A **rank** is one process of the job, and also its number. Ranks share no memory, only messages:
-# `send(tensor, to)` and `recv(tensor, from)`. `start_ranks` starts real processes and lets them
-# meet; `run` makes each call a function at the same time, and returns their results.
+# Ranks share no memory. They have messages: `send(tensor, to)` and `recv(tensor, from)`.
 
 
 # %% tags=["deterministic"]
@@ -221,14 +217,19 @@ def both_send_first():
     dist.recv(note, other)
 
 
+failure = ""
 try:
     pair.run(both_send_first, timeout=1)  # a second; then the error says where each rank is
-    outcome = "both notes arrive"
 except workshop.RankFailed as error:
-    outcome = "both wait forever" if "had not returned" in str(error) else "one rank gets an error"
-    stacks = r"^(rank \d:)[\s\S]*?(in send)$[\s\S]*?(in both_send_first)$"
-    print(*map(" ".join, re.findall(stacks, str(error), re.MULTILINE)), sep="\n")
+    failure = str(error)
 pair.stop()
+
+# %% jupyter={"source_hidden": true} slideshow={"slide_type": "-"}
+outcome = "one rank gets an error" if failure else "both notes arrive"
+if "had not returned" in failure:
+    outcome = "both wait forever"
+stacks = r"^(rank \d:)[\s\S]*?(in send)$[\s\S]*?(in both_send_first)$"
+print(*map(" ".join, re.findall(stacks, failure, re.MULTILINE)), sep="\n")
 guess.compare(outcome=outcome)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -239,8 +240,9 @@ workshop.save_results(notes=notes, both_send_first=outcome)
 # when the other side receives (**rendezvous**), and neither side gets that far. This is a
 # **deadlock**: no progress, and no error until a time-out, by default after half an hour. Elsewhere
 # the mistake stays hidden: MPI sends a small message at once (**eager**), so all goes well until
-# the tensor grows, and NCCL's `send` may return while the GPU still waits. `isend` and `irecv` only
-# *begin* to send or receive; the ring below begins all its receives first.
+# the tensor grows; NCCL's `send` may return at once, and the program hangs later, where it needs
+# the result. `isend` and `irecv` only *begin* to send or receive; the ring below begins all its
+# receives first.
 #
 # ## Seven ways to share
 #
@@ -306,10 +308,10 @@ workshop.save_results(through_rank_0=[passed[0] for passed in through.values()])
 # ## The ring
 #
 # Two ideas take the load off rank 0. Cut the tensor into as many **chunks** as there are ranks, and
-# let a different rank sum up each. And let every rank send only to the next, the last to rank 0, so
-# that all **links** work all the time. The first half is a reduce-scatter. `coming` lists the
-# chunks as they arrive; `begin_to_receive` is torch's `irecv`. (Ignore `order`, `place_in` and
-# `on_step`.)
+# let the sum of each be completed on a different rank. And let every rank send only to the next,
+# the last to rank 0, so that all **links** work all the time. The first half is a reduce-scatter.
+# `coming` lists the chunks as they arrive: on rank 0 of four 2, 1, 0, so the last is its own.
+# `begin_to_receive` is torch's `irecv`. (Ignore `order`, `place_in` and `on_step`.)
 
 # %% slideshow={"slide_type": "slide"}
 workshop.show_function("demos/collectives/ring.py", "reduce_scatter")
@@ -329,7 +331,7 @@ watched = ranks.run("collectives.tour:watched_ring")
 plots.ring_steps(watched)
 
 # %% [markdown]
-# The same run with a slider. The black frame in the first column moves down one rank in each step.
+# The same run with a slider: follow chunk 0, the left cell of each rank, around the circle.
 
 # %%
 plots.interactive.ring(watched)
@@ -371,7 +373,7 @@ differing.rename_axis(columns="wrong elements")
 # | | steps | messages in each step, 4 ranks | bytes of a message |
 # |---|---|---|---|
 # | naive | 2 (N - 1) | 1, six times | n |
-# | tree | 2 log2 N, rounded up | 2 (1 → 0, 3 → 2), 1 (2 → 0); back: 1, 2 | n |
+# | tree | 2 · (log2 N, rounded up) | 2 (1 → 0, 3 → 2), 1 (2 → 0); back: 1, 2 | n |
 # | ring | 2 (N - 1) | 4, six times | n / N |
 
 
@@ -379,7 +381,8 @@ differing.rename_axis(columns="wrong elements")
 def messages(algorithm, n_bytes, n):
     """Bytes of one message, and how many travel at once in each step, for n ranks."""
     levels = [2**level for level in range(math.ceil(math.log2(n)))]
-    pairs = [len(range(distance, n, 2 * distance)) for distance in levels]  # that add up, by level
+    # Pairs that add up. Distance 1: 1 → 0, 3 → 2; distance 2: 2 → 0.
+    pairs = [len(range(distance, n, 2 * distance)) for distance in levels]
     return {
         "naive": (n_bytes, [1] * 2 * (n - 1)),
         "tree": (n_bytes, pairs + pairs[::-1]),
@@ -419,14 +422,16 @@ workshop.save_results(different_elements=int(differing.sum(axis=None)), busiest_
 # All three move *the same number of bytes in all*. (The table counts each byte twice: sent and
 # received.) The ring only spreads them evenly: each of N ranks sends 2 · (N - 1) / N times the
 # tensor, and receives as much. That stays below twice the tensor for any N, and no all-reduce among
-# ranks needs less: a ring is **bandwidth-optimal**.
+# ranks gets by with less ([Patarasuk and Yuan, 2009](https://doi.org/10.1016/j.jpdc.2008.09.002)):
+# a ring is **bandwidth-optimal**.
 
 # %%
 on_cards = [max(e["sent"]) for e in events if e["event"] == "cards" and e["algorithm"] == "ring"]
 formula = 2 * (world_size - 1) / world_size  # MB, of a tensor of 1 MB
 for sent in on_cards:
     print(f"The job's ring, 1 MB: each network card sent {sent / 1e6:.2f} MB, ", end="")
-    print(f"by the formula {formula:.2f}: {sent / 1e4 / formula - 100:.1f} % more, for headers.")
+    print(f"by the formula, which has no headers, {formula:.2f}: ", end="")
+    print(f"{sent / 1e4 / formula - 100:.1f} % more.")
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 # Colour and mark of each, as in the first picture.
@@ -461,14 +466,15 @@ fitted = Link.fit(sizes)
 table = pd.DataFrame({"measured, ms": 1000 * pd.Series(sizes)}).rename_axis("bytes of a message")
 table["α + β n, ms"] = [1000 * fitted.seconds(n) for n in table.index]
 print(f"α = {1e6 * fitted.alpha:.0f} µs, β = {1e9 * fitted.beta:.1f} ns per byte, ", end="")
-print(f"1 / β = {1e-6 / fitted.beta:.1f} MB/s ({source}).")
+print(f"1 / β = {1e-6 / fitted.beta:.1f} MB/s ({source})", end="")
+print(f"; by the limit {rate / 1e6:g} MB/s." if rate else ".")
 table.round(2)
 
 # %% [markdown]
-# 200 Mbit/s are 25 MB/s. About 1 % is lost to headers, the rest to the limiter and the machine. (α
-# is not lesson 01's alpha: there no link was limited.) Steps follow each other, so an all-reduce
-# takes **steps · (α + β · bytes of a message)**: naive 2 (N - 1) (α + β n), a ring 2 (N - 1) (α + β
-# n / N). Adding (often γ) is left out. **Predict** on sizes that α and β were not fitted to.
+# (Lesson 01's alpha is another: two ranks sent there, not four.) Steps follow each other, so an
+# all-reduce takes **steps · (α + β · bytes of a message)**: naive 2 (N - 1) (α + β n), a ring
+# 2 (N - 1) (α + β n / N). Adding (often γ) is left out. **Predict** 1 MB: its messages (1 MB; a
+# ring's 250 kB) were not timed. (A ring's at 8 MB were.)
 
 # %% slideshow={"slide_type": "slide"}
 closest = [*algorithms, "no difference shown"]
@@ -503,26 +509,12 @@ first, second = small[list(algorithms)].median().nsmallest(2).index
 shown = interleaved.verdict(small[second] / small[first], small["ring"] / small["ring again"])
 fastest = first if shown == "faster" else "no difference shown"
 guess.compare(source, ring_ms=million["ring"], naive_ms=million["naive"], small=fastest)
-above = {name: seconds[largest, name].median() / judged.loc[largest, name] - 1 for name in judged}
-print(f"{largest / 1e6:g} MB, the median lies above the least: ", end="")
-print(", ".join(f"{name} by {100 * value:.0f} %" for name, value in above.items()) + ".")
-gain_small = (small["ring"] / small[first]).median()
-print(f"{least_bytes / 1e3:g} kB: {first} is {gain_small:.1f} times as fast as the ring;", end=" ")
-print(f"{first} against {second}: {shown}.")
-for kind, values in {"predicted": predicted, source: judged}.items():
-    ranking = values.loc[least_bytes, list(algorithms)].sort_values().index
-    print(f"  The order, {kind}: {', '.join(ranking)}.")
-counts_of = {name: messages(name, least_bytes, world_size)[1] for name in algorithms}
-for unit, count in {"step": len, "message": sum}.items():
-    each = {a: 1000 * judged.loc[least_bytes, a] / count(sent) for a, sent in counts_of.items()}
-    print(f"  ms for each {unit}: ", end="")
-    print(", ".join(f"{name} {value:.2f}" for name, value in each.items()) + ".")
 
 # %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "-"}
 worst = 100 * error.abs().max(axis=1)
 named = [f"{n / 1e6:g} MB" if n >= 1e6 else f"{n / 1e3:g} kB" for n in judged.index]
-title = f"Predictions: at most {worst.iloc[:-1].max():.0f} % off for {' and '.join(named[:-1])}, "
-title += f"up to {worst.iloc[-1]:.0f} % for {named[-1]}"
+title = f"Predictions: at most {worst.iloc[:-1].max():.1f} % off for {' and '.join(named[:-1])}, "
+title += f"up to {worst.iloc[-1]:.1f} % for {named[-1]}"
 title += "" if source == "measured" else " (recorded elsewhere)"
 y = f"{source} (least of {len(seconds)} rounds)\n/ predicted"
 with plots.canvas(title, "tensor", y, size=(7.5, 3.5)) as axes:
@@ -544,41 +536,37 @@ workshop.save_results(predicted_off={name: error.loc[largest, name] for name in 
 workshop.save_results(errors={name: list(column) for name, column in error.items()})
 
 # %% [markdown]
-# Where bytes decide, two numbers are enough. For 4 kB they are not. α was timed while all ranks
-# sent; in naive and the tree one or two messages travel. On shared cores each *message* takes a
-# core's time: naive and the tree send 6, the ring 24 (compare the last two lines). And naive's
-# senders begin together, so their delays overlap: 2 (N - 1) α is too much. Where each rank has its
-# own core, *steps* count: four in the tree, six in the others.
+# Where bytes decide, two numbers are enough. For 4 kB perhaps *messages* count, not steps: α was
+# timed with four messages at once on shared cores, so one may need only about α / 4. Naive and the
+# tree send 6 messages, the ring 24.
+
+# %%
+by_step, by_message = {}, {}
+for name in algorithms:
+    size, steps = messages(name, least_bytes, world_size)
+    by_step[name] = 1000 * len(steps) * fitted.seconds(size)
+    by_message[name] = 1000 * sum(steps) * fitted.alpha / world_size
+closely = {"steps · (α + β · bytes)": by_step, f"messages · α / {world_size}": by_message}
+closely |= {f"{source}, least": 1000 * judged.loc[least_bytes, list(algorithms)]}
+closely |= {f"{source}, median": 1000 * small[list(algorithms)].median()}
+closely = pd.DataFrame(closely).T.rename_axis(f"ms, {least_bytes / 1e3:g} kB")
+off = (closely.iloc[:2] / closely.iloc[2] - 1).abs().mean(axis=1)
+for way, mean in off.items():
+    print(f"{way} is {100 * mean:.0f} % off the least, on average.")
+closely.round(2)
+
+# %% [markdown]
+# Where each rank has its own core, steps count (computed): four in the tree, six in the others.
 #
 # Other people's figures are often *algbw*, the tensor's bytes divided by the seconds, or *busbw*:
 # that times 2 (N - 1) / N, which is what a ring's link carries
 # ([nccl-tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md)).
 
 # %%
-algbw = largest / seconds[largest, "ring"].median() / 1e6
+algbw = largest / judged.loc[largest, "ring"] / 1e6  # the least of the rounds, as for β
 busbw = 2 * (world_size - 1) / world_size * algbw
 print(f"Ring, {largest / 1e6:g} MB: algbw {algbw:.1f} MB/s, busbw {busbw:.1f} MB/s, ", end="")
 print(f"{100 * busbw * 1e6 * fitted.beta:.0f} % of the bandwidth, 1 / β.")
-
-# %% [markdown]
-# If this machine's kernel can delay packets, the next cell adds 1 ms.
-
-# %%
-late = bandwidth.unlimited_reason(session, latency=True)
-if not late:
-    far = measuring(f"{link} 1ms", names=("tree", "ring"), sizes=[min(tensor_bytes)])
-    delayed = workshop.run_jobs({"1 ms": far})["1 ms"].table("all_reduce").set_index("algorithm")
-    for name, values in delayed["seconds"].items():
-        print(f"{name}, 1 ms on each link: {1000 * np.median(values):.1f} ms")
-else:
-    print(f"{late} By its steps alone the tree would take 4 ms, the ring 6 (computed).")
-
-# %% [markdown]
-# <details><summary>With version 3 of the SDK</summary>
-#
-# The code above for version 3, with the other values of this cell.
-#
-# </details>
 
 # %% [markdown]
 # And on a real network? Take α = 50 µs and 10 Gbit/s, so β = 0.8 ns per byte: chosen, not measured.
@@ -608,9 +596,9 @@ computed.rename_axis("milliseconds").round(1)
 # N-th. That is **ZeRO-1** ([Rajbhandari et al., 2019](https://arxiv.org/abs/1910.02054)). Exercise
 # 4 builds it; FSDP goes on to gradients and weights (lesson 11).
 #
-# ## Train with your ring
+# ## Train with our ring
 #
-# Train a small model in three ways: every rank with the whole batch, alone; with its part and your
+# Train a small model in three ways: every rank with the whole batch, alone; with its part and our
 # ring; with its part and **DDP** (`DistributedDataParallel`, lesson 01).
 
 
@@ -655,8 +643,8 @@ workshop.save_results(furthest_apart=apart)
 # %% [markdown]
 # The same model in all three, up to rounding. DDP does the work of the three lines around
 # `ring.all_reduce` inside `backward()`, while other gradients are still being computed (lesson 07).
-# Call the *wrapped* model, as `call(part)` does: with the model inside it nothing is averaged, and
-# there is no error.
+# Call the *wrapped* model, as `call(part)` does. If you call the inner model, nothing is averaged,
+# and there is no error.
 #
 # ## Who am I? Five variables
 #
@@ -703,19 +691,15 @@ workshop.save_results(torchrun=started.to_dict("records"))
 # instance; `MASTER_ADDR` is then `algo-1`, the first instance.
 #
 # The **backend** says how ranks communicate: `init_process_group("gloo")` for CPUs, `"nccl"` for
-# NVIDIA GPUs. This torch has:
-
-# %%
-backends = ranks.run("collectives.tour:backends")[0]
-pd.DataFrame(backends, index=["in this torch"])
+# NVIDIA GPUs. (`"mpi"` is missing from the torch that pip installs: the job's mpirun only started
+# its ranks.)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
+backends = ranks.run("collectives.tour:backends")[0]
 assert backends["gloo"], "torch was built without gloo: install the version of tools/requirements/."
 workshop.save_results(backends=backends)
 
 # %% [markdown]
-# (`"mpi"` is missing from the torch that pip installs. The job's mpirun only started its ranks.)
-#
 # ## Share the data
 #
 # `DistributedSampler` shuffles in the same way on all ranks and deals the examples out, like cards.
@@ -767,8 +751,8 @@ workshop.save_results(reads=reads, seen=seen)
 # - *No `set_epoch`*: every epoch has the same order, so each rank sees the same examples in the
 #   same batches, never another rank's.
 #
-# If the ranks don't divide the examples evenly, the sampler repeats a few; with `drop_last` it
-# leaves a few out.
+# If the examples can't be divided evenly, the sampler repeats a few; with `drop_last` it leaves a
+# few out.
 #
 # <details><summary>Coming from another tutorial?</summary>
 #
@@ -802,8 +786,8 @@ workshop.quiz("02")
 # - A ring all-reduce is a reduce-scatter and an all-gather: 2 (N - 1) steps, and less than twice
 #   the tensor into each rank and out of it. Every rank must call it.
 # - A message of n bytes takes α + β n seconds. A large tensor needs its bytes spread over all
-#   links, as in a ring. A small one needs few messages (measured here, on shared cores) or few
-#   steps, as in a tree (computed, a core for each rank).
+#   links, as in a ring. A small one needs few steps, as in a tree, if each rank has a core
+#   (computed); on shared cores few messages, perhaps.
 # - `WORLD_SIZE` counts processes. Give the sampler to the loader and call `set_epoch`.
 
 # %% [markdown]

@@ -65,7 +65,7 @@ global_batch_size = 256
 learning_rate = 0.05
 measured_batch = 512
 short_batches = [16, 40, 64]
-steps = 3
+steps = 7
 rounds = 5
 max_run = 900
 subnets = []
@@ -163,9 +163,8 @@ print("custom_mpi_options:", job_script.mpi_options)
 # - *NCCL's messages need `--NCCL_DEBUG INFO`.* SageMaker's toolkit passes `-x NCCL_DEBUG=INFO` by
 #   itself. For less, write `--NCCL_DEBUG WARN`: the toolkit takes that out of `custom_mpi_options`
 #   and changes its own.
-# - *`Tensorflow(…)`, `distributions`, `train_instance_count`, `ml.p2`, `ml.p3`*: the class is
-#   `TensorFlow(…)`, the names are those of version 1 of the SDK, and GPUs come with `ml.g4dn` or
-#   `ml.g5`. The last of AWS's TensorFlow images with Horovod is **2.12** (`py310`). We have not run
+# - *`Tensorflow(…)`, `distributions`, `train_instance_count`, `ml.p2`, `ml.p3`*: misspelled or
+#   retired. The last of AWS's TensorFlow images with Horovod is **2.12** (`py310`). We have not run
 #   these scripts on a GPU.
 #
 # </details>
@@ -235,7 +234,7 @@ jobs = {
 done = workshop.run_jobs(jobs, large_channels)
 
 # %% [markdown]
-# <!-- SDK v3: measure 2 x 1; measure 2 x 2 in a VPC -->
+# <!-- SDK v3: measure 2 x 2 in a VPC -->
 
 # %% [markdown]
 # The first place needs no job: `mpirun` in this notebook, with the hyperparameters as flags, which
@@ -257,17 +256,16 @@ def measure_here(folder: str, batches: list[int], steps: int) -> dict[int, Scali
 measured_here = measure_here(large, [measured_batch], steps)
 scalings = {f"mpirun here, 1 x {n}": measured_here[measured_batch]}
 scalings |= {name: Scaling.from_records(done[name].events) for name in layouts}
-table(scalings)
+table(scalings).drop(columns="r")
 
 # %% [markdown]
 # *Compute* is the mean of the ranks, *wait* is for the slowest of them, *exposed communication* is
 # what a step takes beyond both, never below 0. The *ceiling* is the speed-up of ranks that exchange
 # nothing (above 2 where a smaller batch also fits the caches better, or the single process was
-# slow), *r* is exchange / compute, and the *noise* is a step measured twice.
+# slow), and the *noise* is a step measured twice.
 #
 # Rounds of different jobs aren't pairs. So we say that two jobs differ only where their medians
-# differ by more than any two rounds of the two identical jobs. That is strict: it compares medians
-# with extremes of single rounds, and misses small differences.
+# differ by more than any two rounds of the two identical jobs.
 
 # %% slideshow={"slide_type": "slide"}
 speed_ups = pd.DataFrame(
@@ -308,22 +306,24 @@ if max(exposed) > 1.5 * min(exposed):
 alone = scalings[f"1 x {n}"].rounds["alone"]
 single = 0 * scalings[f"1 x {n}"].parts
 single["compute"] = 1000 * alone.median()
-bars = {"one process": single} | {name: scaling.parts for name, scaling in scalings.items()}
-ms = {"one process": 1000 * alone}
+label = f"one process (in 1 x {n})"
+bars = {label: single} | {name: scaling.parts for name, scaling in scalings.items()}
+ms = {label: 1000 * alone}
 ms |= {name: 1000 * scaling.rounds["step"] for name, scaling in scalings.items()}
 ups = [middle[name] for name in scalings if scalings[name].world_size == n]
 low, high = (f"{edge:.2g}" for edge in (min(ups), max(ups)))
 speed = f"{low} to {high}" if low < high else low
 title = f"{n} ranks are {speed} times as fast as one process"
 if set(verdicts.values()) == {"no difference shown"}:
-    title += f";\nno place differs by more than {noise[1] - 1:.0%}"
+    title += f";\ndifferences of places below {noise[1] - 1:.0%} can't be seen here"
 spread = interleaved.summary(pd.DataFrame(ms))
 plots.stacked_bars(pd.DataFrame(bars).T, title, spread=spread)
 guess.compare(two=middle[first], all_ranks=middle[both])
 
 # %% [markdown]
-# Where there are more ranks than cores, the added ranks can't gain. On AWS each instance brings its
-# own cores, and the question becomes how fast the network between them is (lesson 06).
+# Where there are more ranks than cores, added ranks have nothing to compute on. On AWS each
+# instance brings its own cores, and the question becomes how fast the network between them is
+# (lesson 06).
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 for name, scaling in scalings.items():
@@ -342,8 +342,8 @@ workshop.save_results(
 # The exchange moves the same bytes in a short step as in a long one. So divide fewer images, with
 # `mpirun` here.
 #
-# **Predict.** Dividing by two saves half of one process's step and adds an overhead, the exchange
-# (its time alone is in the table above) and what else dividing costs.
+# **Predict.** Dividing by two saves half of one process's step and adds at least the exchange (its
+# time alone is in the table above). Where would the limit be if that were all?
 
 # %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
@@ -351,7 +351,7 @@ guess = workshop.guess(
 )
 
 # %% slideshow={"slide_type": "slide"}
-by_batch = measure_here(large, short_batches, 8 * steps)
+by_batch = measure_here(large, short_batches, 3 * steps)
 by_batch[measured_batch] = scalings[f"mpirun here, 1 x {n}"]
 milliseconds = {batch: 1000 * scaling.rounds for batch, scaling in by_batch.items()}
 overheads = {batch: (ms["step"] - ms["alone"] / n).median() for batch, ms in milliseconds.items()}
@@ -381,13 +381,16 @@ exposed = lengths["exposed communication, ms"]
 alone_ms = lengths["exchange alone, ms"]
 print(f"The exchange alone takes {alone_ms.min():.1f} to {alone_ms.max():.1f} ms;", end=" ")
 print(f"what it adds to a step, {exposed.min():.1f} to {exposed.max():.1f} ms.")
-print(f"Limit: {n / (n - 1):.2g} times the overhead, which is a step less 1/{n} of one process's.")
+print(f"Limit from the exchange alone: {n / (n - 1) * alone_ms.median():.1f} ms;", end=" ")
+print(f"from the measured steps: {edges} ms.")
+gains = lengths["lowest"] > 1  # in all rounds
+sure, never = at[gains].min(), at[lengths["highest"] < 1].max()
+title = f"{n} ranks: slower in all rounds at {never:.2g} ms, faster in all from {sure:.2g} ms on"
+if not (never < sure and gains[at >= sure].all()):  # a busy machine
+    title = f"{n} ranks: from {ups.min():.2g} to {ups.max():.2g} times as fast as one process"
+    print("Not shown in all rounds: from which length on two ranks pay.")
 
 # %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
-title = f"{n} ranks pay off only above {edges} ms of one process's step (computed)"
-if not ((ups > 1)[at > high].all() and (ups < 1)[at < low].all()):  # a busy machine
-    title = f"{n} ranks: from {ups.min():.2g} to {ups.max():.2g} times as fast as one process"
-    print("The computed limits aren't what was measured: see the picture.")
 x = "a step of one process, ms"
 points = [
     f"{row['one process, ms']:.3g} ms: {row['speed-up']:.2g} times, ceiling {row['ceiling']:.2g}"
@@ -411,7 +414,8 @@ with plots.canvas(title, x, "times as fast as one process", size=(7.5, 3.4), alt
 
 # %% [markdown]
 # The overhead is also whatever dividing doesn't divide: with few images even ranks that exchange
-# nothing gain less (the ceiling). Choose the batch, and so the length of a step, before you choose
+# nothing gain less (the ceiling); inside a step the exchange also interrupts computing, so it may
+# add more than it takes alone. Choose the batch, and so the length of a step, before you choose
 # where to run.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -480,8 +484,8 @@ workshop.save_results(command=command.split(" --allow-run-as-root")[0])
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## One model, or four?
 #
-# Four processes that never communicate would *also* finish without an error and with a high
-# accuracy. Equal weights are a proof here, because this script gives each rank different images
+# Four processes that never communicate would *also* finish without an error, and each would learn.
+# Equal weights are a proof here, because this script gives each rank different images
 # (line 2 of the diff). At the end each rank prints a SHA-256 hash of its weights. (It doesn't print
 # its local_rank: the table counts the ranks of each host.)
 
@@ -492,12 +496,11 @@ weights["weights"] = weights["weights_sha256"].str[:16] + "…"
 weights[["rank", "host", "local_rank (counted)", "weights"]]
 
 # %%
-per_host, different = weights["host"].value_counts(), weights["weights_sha256"].nunique()
 local_batch = int(start["local_batch_size"])
-print(f"{len(weights)} ranks on {len(per_host)} hosts, {different} different set(s) of weights;")
-print(f"each took {local_batch} of the {global_batch_size} images of a step")
+print(f"Each rank took {local_batch} of the {global_batch_size} images of a step.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
+per_host, different = weights["host"].value_counts(), weights["weights_sha256"].nunique()
 assert sorted(weights["rank"]) == list(range(world_size)), "A rank is missing in the log."
 assert (per_host == processes_per_host).all(), f"Uneven: {per_host.to_dict()}"
 assert different == 1, f"{different} different sets of weights: the ranks did not synchronise."
@@ -528,7 +531,7 @@ with tempfile.TemporaryDirectory() as folder:
 different_alone = separate.table("weights")["weights_sha256"].nunique()
 accuracy_alone = separate.table("epoch")["test_accuracy"].iloc[-1]
 print(f"Without averaging: {different_alone} different sets of weights. The first rank's", end=" ")
-print(f"accuracy is {accuracy_alone:.1%}; no error anywhere.")
+print(f"accuracy is {accuracy_alone:.1%} (with averaging {accuracy:.1%}); no error anywhere.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert different_alone == n * m, "Ranks that don't average ended with the same weights."
@@ -540,8 +543,7 @@ workshop.save_results(different_without_averaging=different_alone)
 # **In a VPC.** A job's instances normally use a network of SageMaker's own. With `subnets` and
 # `security_group_ids` they get an address in *your* network. That changes who can reach whom
 # ([lesson 06](06_vpc_colocation.ipynb)); we know of no measurement that shows that a VPC by itself
-# makes training faster. Below: how the request of a job in a VPC, and of a
-# MultiWorker job, differs from its counterpart's.
+# makes training faster.
 #
 # **TensorFlow's own way.** **MultiWorkerMirroredStrategy** keeps a copy of the model, a *replica*,
 # in each worker, and averages gradients with its own all-reduce, over gRPC. There is no `mpirun`:
@@ -556,6 +558,8 @@ workshop.save_results(different_without_averaging=different_alone)
 # | average gradients | `DistributedGradientTape` | loss `/ world_size`, since the strategy sums |
 # | start equal | `broadcast_variables` | variables created in `strategy.scope()` |
 # | save | rank 0 alone | rank 0 alone; all wait for it |
+#
+# The first table below compares these two jobs' requests with that of the 2 x 2 job.
 
 # %%
 multi_worker = {"distribution": {"multi_worker_mirrored_strategy": {"enabled": True}}}

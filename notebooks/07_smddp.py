@@ -11,7 +11,6 @@
 #     name: python3
 # ---
 
-
 # %% [markdown] slideshow={"slide_type": "slide"}
 # # 07 · SMDDP: an all-reduce that knows where the ranks are
 #
@@ -113,7 +112,8 @@ workshop.save_results(usd=total, usd_at_most=most)
 #
 # - **gloo**: PyTorch's own on CPUs, a ring in rank order, 0 → 1 → … → 7 → 0;
 # - **ring**: the same, built from send and receive in lesson 02;
-# - **ring, topology ignored** (in code `interleaved_ring`): 0 → 4 → 1 → 5 → …, with 1 MB;
+# - **ring, topology ignored** (`interleaved_ring`): 0 → 4 → 1 → 5 → …, with 1 MB only, so not in
+#   the picture;
 # - **two tiers** (`hierarchical`): adds up inside each instance first, and then between them;
 # - **mini_herring**: explained at the end.
 
@@ -193,9 +193,11 @@ shown = 1000 * times.drop(columns=["gloo again", "interleaved_ring"], errors="ig
 bounds = pd.Series({name: 8000 * sent_mb[name] / mbit for name in shown})
 bounds.name = "computed: bytes / bandwidth"
 shown = shown.rename(columns=titles)
+verdict = interleaved.verdict(by_round["hierarchical"], noise)
+unsure = f" ({verdict})" if verdict == "no difference shown" else ""
 plots.bar_chart(
     shown.median(),
-    f"Two tiers are {gain:.2f} times as fast as gloo: "
+    f"Two tiers are {gain:.1f} times as fast as gloo{unsure}:\n"
     f"{megabytes} MB, 2 x {ranks_each} ranks, {mbit:g} Mbit/s",
     "milliseconds (median, lowest and highest of the rounds)",
     texts="{:,.0f} ms",
@@ -210,13 +212,13 @@ low, high = by_round["hierarchical"].min(), by_round["hierarchical"].max()
 by_bytes = sent_mb["ring"] / sent_mb["hierarchical"]
 print(
     f"Two tiers: {gain:.2f} times as fast as gloo ({low:.2f} to {high:.2f}), "
-    f"{interleaved.verdict(by_round['hierarchical'], noise)}; by bytes {by_bytes:.2f}."
+    f"{verdict}; by bytes {by_bytes:.2f}."
 )
 low, high = interleaved.band(noise)
 print(f"gloo against itself, either way round: {low:.2f} to {high:.2f}. That is the noise.")
 long, short = 1000 * small[["interleaved_ring", "ring"]].median()
 print(f"Topology ignored, 1 MB: {long:.0f} ms, {loss:.2f} times as long as the ring's ", end="")
-print(f"{short:.0f} ms; by bytes {ranks_each}.")
+print(f"{short:.0f} ms (median of the rounds' ratios); by bytes {ranks_each}.")
 guess.compare(source, hierarchical=gain, blind=loss)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -224,20 +226,19 @@ workshop.save_results(events=events, recorded=bool(recorded), gain=gain, loss=lo
 workshop.save_results(medians=times.median().to_dict(), small=small.median().to_dict())
 
 # %% [markdown]
-# The bytes decide. But the faster the link, the less time is saved, while two tiers' chunks, second
-# thread and Python code cost the same: see the last line below.
+# The bytes decide most of it. At 400 Mbit/s less is gained (the last line below): there two tiers'
+# Python code weighs more, we think.
 #
 # Jobs differ, too. Pale dots are five more jobs (8 MiB each), the diamond is this run. Grey is not
 # the noise of rounds: it is how far the *medians* of gloo against itself lie from 1 in these jobs.
-# (The load average counts processes that want a core, the job's own among them.)
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 five = reference_results.load("07", "tiers")
 jobs = [interleaved.ratios(pd.DataFrame(seconds), "gloo") for seconds in five.results["jobs"]]
 of_jobs = pd.Series([ratios["hierarchical"].median() for ratios in jobs])
 again = pd.Series([ratios["gloo again"].median() for ratios in jobs])
-title = f"Two tiers: {of_jobs.min():.2f} to {of_jobs.max():.2f} times as fast as gloo in five jobs"
-title += "" if recorded else f", {gain:.2f} in this run"
+title = f"Two tiers: {of_jobs.min():.1f} to {of_jobs.max():.1f} times as fast as gloo in five jobs"
+title += "" if recorded else f", {gain:.1f} in this run"
 with plots.canvas(title, "times as fast as gloo", size=(7.5, 2.2)) as axes:
     for row, (values, here) in enumerate([(again, noise.median()), (of_jobs, gain)]):
         axes.plot(values, [row] * len(values), "o", color=plots.COLOURS[0], alpha=0.35)
@@ -249,8 +250,7 @@ with plots.canvas(title, "times as fast as gloo", size=(7.5, 2.2)) as axes:
     axes.text(1.74, 0.4, "by bytes: 1.75", ha="right", va="center")
     axes.set_yticks([0, 1], ["gloo again (noise)", "two tiers"])
     axes.set_ylim(-0.6, 1.6)
-load = " to ".join(map(str, five.results["load"]))
-print(f"Pale: recorded on {five.date} ({five.machine}, load average {load}).")
+print(f"Pale: recorded on {five.date} ({five.machine}).")
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 on_links = {
@@ -258,8 +258,12 @@ on_links = {
     for job in reference_results.load("07", "links").results["jobs"]
     if (job["instances"], job["ranks_per_instance"], job["latency_ms"]) == (2, 4, 0)
 }
-gains = [f"{on_links[rate].median():.2f} at {rate:g} Mbit/s" for rate in sorted(on_links)]
-print(f"Recorded, 1 MB, two tiers in times as fast as gloo: {', '.join(gains)}; by bytes 1.75.")
+print("Recorded, 1 MB, two tiers in times as fast as gloo (by bytes 1.75): ", end="")
+gains = [
+    f"{times.median():.2f} ({times.min():.2f} to {times.max():.2f}) at {rate:g} Mbit/s"
+    for rate, times in sorted(on_links.items())
+]
+print(f"{', '.join(gains)}.")
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Which bytes must cross?
@@ -295,14 +299,6 @@ network.messages(panels, 2, ranks_each, title)
 # %% [markdown]
 # The quotient, 14 / 8 = 1.75, is what two tiers gain by bytes, and no limit: where gloo's ring uses
 # the link less well than two tiers do, they gain more.
-#
-# <details><summary>Does the slow ring exist in practice?</summary>
-#
-# With gloo it does: its ring follows the rank numbers, which `mpirun` and `torchrun` give instance
-# by instance, until someone starts `mpirun --map-by node`. With NCCL, Nvidia's library for GPUs, it
-# hardly exists: NCCL joins a path through the GPUs of each host into one ring ([its maintainer,
-# 2021](https://github.com/NVIDIA/nccl/issues/471), read on 2026-11-22).
-# </details>
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Two tiers, in three steps
@@ -323,12 +319,15 @@ network.messages(panels, 2, ranks_each, title)
 workshop.show_function("demos/collectives/hierarchical.py", "all_reduce")
 
 # %% [markdown]
-# <details><summary>Isn't that what SMDDP alone has?</summary>
+# <details><summary>Does the slow ring exist in practice? Does SMDDP alone have two tiers?</summary>
 #
-# No. NCCL chooses between rings and **trees**, and on two instances its tree has two tiers: it
-# halves the traffic on the network there, and for large messages NCCL probably takes it, says its
-# maintainer ([nccl#946](https://github.com/NVIDIA/nccl/issues/946), read on 2026-11-24). Horovod
-# has `HOROVOD_HIERARCHICAL_ALLREDUCE=1`.
+# gloo's ring follows the rank numbers, which `mpirun` and `torchrun` give instance by instance; it
+# is slow once someone starts `mpirun --map-by node`. NCCL, Nvidia's library for GPUs, joins a path
+# through the GPUs of each host into one ring ([its maintainer,
+# 2021](https://github.com/NVIDIA/nccl/issues/471), read on 2026-11-22). It also has **trees**: on
+# two instances its tree has two tiers, and for large messages NCCL probably takes it
+# ([nccl#946](https://github.com/NVIDIA/nccl/issues/946), read on 2026-11-24). Horovod has
+# `HOROVOD_HIERARCHICAL_ALLREDUCE=1`.
 # </details>
 #
 # ## Can a model predict it?
@@ -378,18 +377,20 @@ title += f"\ninside, where a message waits for a core, by up to {misses['intra_n
 cost_model.message_lines(messages, lines, title)
 
 # %% [markdown]
-# Inside an instance a message waits for a core, so α and β there are mostly noise, and one of them
-# may be 0. It does little harm: nearly all of the time passes between instances.
+# No α here is a latency: even the shortest message has 197 kB. Inside an instance messages wait for
+# a core, so α and β there are mostly noise, and one may be 0. Most of the time passes between
+# instances, so this costs a few per cent, most with two tiers.
 #
 # A step of an all-reduce ends with its slowest message; steps follow each other; and what arrives
 # has to be added, which the job timed, too. That is the whole model. It models links, not cores.
 #
 # A line near its own three points proves nothing. The model has to predict what it has *not* seen:
-# all-reduces of other sizes, on other links, in other layouts, and DDP steps. They were recorded,
-# and are predicted from the messages of *one* job, of 2 x 4 ranks at 200 Mbit/s; on other links the
+# all-reduces of other sizes, on other links, in other layouts, and DDP steps, all recorded. They
+# are predicted from the messages of *one* job, of 2 x 4 ranks at 200 Mbit/s; on other links the
 # bandwidth scales β. This run adds all-reduces of 8 MB and 1 MB, predicted from its own messages.
 #
-# Its rival is **bytes alone**: bytes / bandwidth. **Predict:** how large is the median error?
+# Its rival is **bytes alone**: bytes / bandwidth. **Predict:** how large is the *model's* median
+# error?
 
 # %%
 guess = workshop.guess(error="The median error on what it was not fitted on, in per cent?")
@@ -419,17 +420,14 @@ farthest = max((judged, now), key=lambda errors: abs(errors.largest))
 cost_model.errors(shown, title, f"{farthest.largest:+.0%}: {farthest.where}")
 
 # %%
-load = " to ".join(map(str, bench["links"].results["load"]))
 print("Errors below 0: predicted too short.")
-print(
-    f"Recorded on {bench['links'].date} ({bench['links'].machine}, load average {load}): {judged}."
-)
+print(f"Recorded on {bench['links'].date} ({bench['links'].machine}): {judged}.")
 print(f"{'Another job' if recorded else 'This run'}: {now}.")
 guess.compare("recorded", error=100 * judged.median)
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 reduced = before[~ddp]
-elsewhere = (before["mbit"] != 200) | (before["latency_ms"] > 0)
+other_link = (reduced["mbit"] != 200) | (reduced["latency_ms"] > 0)
 large = reduced["bytes"] >= 4_000_000
 cases = {
     "DDP steps": before[ddp],
@@ -437,7 +435,7 @@ cases = {
     "all-reduces by bytes alone": held_out.by_bytes(reduced),
     "all-reduces of 4 MB and more": reduced[large],
     "all-reduces of 1 MB and less": reduced[~large],
-    "not on the fit's link": before[elsewhere],
+    "all-reduces on other links": reduced[other_link],
 }
 errors = {
     name: {
@@ -457,10 +455,11 @@ print(
 )
 print(f"{len(wrong[1])} of {places[1]} in {'another job' if recorded else 'this run'}.")
 for case in pd.concat(wrong).replace(titles).to_dict("records"):
-    print(
-        f"{case['where']}: {case['predicted']} takes {case['slower']:.2f} times as long as ", end=""
-    )
-    print(f"{case['measured']}.")
+    print(f"{case['where']}: {case['predicted']}, which takes", end=" ")
+    print(f"{case['slower']:.2f} times as long as {case['measured']}.")
+rival = held_out.wrong_winners(held_out.by_bytes(reduced))
+print(f"Bytes alone pick the wrong winner in {len(rival)} of {places[0]}: two tiers and ", end="")
+print("mini_herring send equally many.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(
@@ -469,8 +468,8 @@ workshop.save_results(
 )
 
 # %% [markdown]
-# What the model leaves out weighs least where messages are large: Python between them, the
-# pipelining inside gloo, busy moments of the machine.
+# What the model leaves out (Python between messages, gloo's pipelining, busy moments) weighs least
+# where messages are large.
 #
 # ## Your own all-reduce under DDP
 #
@@ -605,7 +604,8 @@ shown = spans.rename(columns={"start_ms": "start", "ms": "length"})
 plots.gantt(shown, title, "milliseconds since the step began (rank 0)")
 
 # %% slideshow={"slide_type": "-"}
-sizes = [f"{sum(n for _, n in bucket) / 1e6:.1f} MB" for bucket in tensors]
+bucket_bytes = [sum(n for _, n in bucket) for bucket in tensors]
+sizes = [f"{n / 1e6:.1f} MB" for n in bucket_bytes]
 print(f"Buckets 0 (last layers) to {len(sizes) - 1} (first layers): {', '.join(sizes)}.")
 rounds = 1000 * pd.DataFrame(took)
 step, sending = rounds["DDP's buckets"], rounds[overlap.SEND]
@@ -615,7 +615,9 @@ at = (of_round - hidden).abs().idxmin()  # the round of the median
 print(f"Hidden, the median of the rounds: 1 - ({step[at]:.0f} - {computing[at]:.0f}) / ", end="")
 print(f"{sending[at]:.0f} = {of_round[at]:.0%} of the communication.")
 backward = (computing - forward).median()
-print(f"backward() took {backward:.0f} ms: the most possible here is {most:.0%}.")
+print(f"Its rounds: {of_round.min():.0%} to {of_round.max():.0%}.")
+print(f"backward() took {backward:.0f} ms: the most possible here is {most:.0%}.", end=" ")
+print(f"The last bucket, {bucket_bytes[-1] / sum(bucket_bytes):.0%} of the bytes, can't be hidden.")
 guess.compare(hidden=100 * hidden)
 ms = rounds.agg(["min", "median", "max"]).T
 ms.round(0).add_suffix(" ms (measured)")
@@ -627,13 +629,14 @@ assert len(tensors) > 1, "With one bucket there is nothing to overlap."
 workshop.save_results(overlap=seen, hidden=hidden, most_hidden=most)
 
 # %% [markdown]
-# Buckets on the way at the same time share the link. Sending also takes some of an instance's one
-# core, so less is saved than the picture suggests; a GPU copies with engines of its own. (The
-# picture's step ran under a profiler, which slows it.) The bucket that starts last is always
-# exposed: nothing is left to compute.
+# The picture shows when buckets travel, not what is saved: its steps ran under a profiler. For
+# lengths take the table. Sending also takes some of an instance's one core, so `backward()` itself
+# gets longer; a GPU copies with engines of its own. The bucket that starts last is always exposed:
+# nothing is left to compute.
 #
 # One link is one point of a curve. Here are five, recorded in one job each, and five kinds of
-# buckets. Possible is `backward()` divided by sending, at most 1.
+# buckets. Possible is `backward()` divided by sending, at most 1. Upright lines: the range of the
+# rounds, for two kinds.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 swept = reference_results.load("07", "overlap")
@@ -643,40 +646,53 @@ points = pd.DataFrame(
     for job in swept.results["jobs"]
 ).set_index("Gbit/s")
 points, buckets = 100 * points, "DDP's buckets"
+by_link = {
+    job["mbit"] / 1000: 100 * pd.DataFrame(overlap.hidden_by_round(job["seconds"]))
+    for job in swept.results["jobs"]
+}
 ways = points.drop(columns="possible")
 best = ways.median().idxmax()
-at, fastest = ways[best].idxmax(), ways.index[-1]
-title = f"At {at:g} Gbit/s {best} hide {ways.loc[at, best]:.0f} % of the communication, "
-title += f"DDP's default {ways.loc[at, buckets]:.0f} %;\nat {fastest:g} Gbit/s "
-most_there = ways.loc[fastest].max()
-title += f"the best hide {most_there:.0f} %" if most_there > 0 else "none hides any"
+at = ways[best].idxmax()
+title = f"At {at:g} Gbit/s {best} hide {ways.loc[at, best]:.0f} % of the communication,\n"
+title += f"DDP's default {ways.loc[at, buckets]:.0f} % (medians)"
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-with plots.canvas(title, "Gbit/s", "hidden, % of the communication", size=(7.5, 3.6)) as axes:
+x = "each instance's link, Gbit/s"
+beside = {buckets: 0.98, best: 1.02}  # so that their ranges stand side by side
+with plots.canvas(title, x, "hidden, % of the communication", size=(7.5, 4)) as axes:
     axes.plot(points["possible"], color="black", label="possible")
     for number, way in enumerate(ways):
         look = {"color": plots.COLOURS[number], "alpha": 0.45, "label": way}
         axes.plot(ways[way], f"{'osvD^'[number]}--", **look)
+        if way in beside:
+            low = [rounds[way].min() for rounds in by_link.values()]
+            high = [rounds[way].max() for rounds in by_link.values()]
+            axes.vlines(points.index * beside[way], low, high, plots.COLOURS[number])
     if not unshaped:
         at, style = bandwidth.mbit(overlap_between) / 1000, {"color": "black", "markersize": 9}
         axes.plot(at, 100 * hidden, "*", label="DDP's buckets, this run", **style)
-    axes.set_xscale("log")
+    axes.set(xscale="log", ylim=(-80, 105))
     axes.set_xticks(list(points.index), [f"{rate:g}" for rate in points.index])
     axes.xaxis.set_minor_formatter("")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
-load = " to ".join(map(str, swept.results["load"]))
-print(
-    f"Recorded on {swept.date} ({swept.machine}, load average {load}); only the star is this run."
-)
-behind = int((ways[buckets] < ways[best]).sum())
-print(f"DDP's default hides less than {best} on {behind} of {len(ways)} links.")
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+print(f"Recorded on {swept.date} ({swept.machine}); only the star is this run.")
+lowest = min(rounds[[buckets, best]].min().min() for rounds in by_link.values())
+if lowest < -80:
+    print(f"The lowest round, {lowest:.0f} %, lies below the picture.")
+ahead = [
+    f"{(rounds[best] > rounds[buckets]).sum()} of {len(rounds)} at {rate:g} Gbit/s"
+    for rate, rounds in by_link.items()
+]
+print(f"Rounds in which {best} hide more than DDP's default: {', '.join(ahead)}.")
 
 # %% [markdown]
-# Up to 2 Gbit/s the link limits, and small buckets come close to the line. Above, sending is short,
-# and what starting and copying buckets costs an instance's one core outweighs what is saved: hence
-# the fall, and numbers below 0. (One bucket hides nothing: its curve shows what copying costs.)
-# DDP's default, which begins with 1 MiB, leaves 26 MB for the last bucket; with 25 MiB from the
-# start the last one has 2.5 MB.
+# Up to 1 Gbit/s the link limits, and small buckets come close to the line. Above 2 Gbit/s rounds of
+# one job differ by more than the curves do, and what buckets cost an instance's one core eats up
+# what is saved. (One bucket hides nothing: its curve shows that cost.) DDP's default leaves 26 MB
+# for the last bucket; with 25 MiB from the start the last one has 2.5 MB, but the first starts
+# later: at 1 and 2 Gbit/s that hides no more.
 #
 # ## Sending less, or in another order
 #
@@ -686,13 +702,17 @@ print(f"DDP's default hides less than {best} on {behind} of {len(ways)} links.")
 # |---|---|
 # | `default` | float32, DDP's own all-reduce |
 # | `hierarchical` | float32, **two tiers**: the same sums in another order |
-# | `fp16` | 2 bytes for each number instead of 4 |
+# | `fp16` | 2 bytes for each number instead of 4 (PyTorch's hook: these gradients are small) |
 # | `powersgd` | two thin matrices, whose product is nearly the gradient (Vogels and others, 2019) |
-
-# %%
-workshop.show_function("demos/common/hooks_torch.py", "register")
-
-# %% [markdown]
+#
+# Each is one line of [hooks_torch.py](../scripts/demos/common/hooks_torch.py):
+#
+# ```python
+# ddp_model.register_comm_hook(TwoTier(group), averaged)  # hierarchical
+# ddp_model.register_comm_hook(group, default_hooks.fp16_compress_hook)
+# ddp_model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+# ```
+#
 # **Predict.** With two ranks on each instance the ring sends 2 · 3/4 times the bytes over each
 # link, two tiers send 2 · 1/2 times; 16 bits halve the bytes. A step also computes. One job
 # measures all hooks in rounds, and `default` twice. PowerSGD starts after two ordinary steps here
@@ -739,9 +759,10 @@ shown = step_ms.drop(columns="default again")
 bounds = None
 if not unshaped and counted.notna().all():
     bounds = (counted[list(shown)] / 1000 * 8 / training_mbit).rename("computed: bytes / bandwidth")
-title = f"A step on {training_mbit:g} Mbit/s: two tiers {faster['hierarchical']:.2f}, fp16 "
-title += f"{faster['fp16']:.2f}, PowerSGD {faster['powersgd']:.1f} times as fast as default"
+title = f"A step on {training_mbit:g} Mbit/s: two tiers {faster['hierarchical']:.1f}, fp16 "
+title += f"{faster['fp16']:.1f}, PowerSGD {faster['powersgd']:.1f} times as fast as default"
 label = f"milliseconds of a step (median, lowest and highest of {len(step_ms)} rounds)"
+titles |= {"powersgd": "PowerSGD"}
 shown = shown.rename(columns=titles)
 style = {"texts": "{:.0f} ms", "spread": interleaved.summary(shown), "source": source}
 plots.bar_chart(shown.median(), title, label, bounds=bounds, colour=plots.COLOURS[0], **style)
@@ -755,6 +776,9 @@ for name in ("hierarchical", "fp16", "powersgd"):
 low, high = interleaved.band(by_round["default again"])
 print(f"default against itself: {low:.2f} to {high:.2f}.")
 if bounds is not None:
+    rest = (step_ms.median() - bounds)[bounds.index].rename(titles)
+    print("Beyond the bytes a step takes, ms: ", end="")
+    print(", ".join(f"{name} {value:.0f}" for name, value in rest.items()))
     print("Sent over each link in a step, counted by the network card, MB: ", end="")
     print(
         ", ".join(f"{titles.get(name, name)} {counted[name] / 1e6:.2f}" for name in step_ms.columns)
@@ -765,16 +789,15 @@ guess.compare(source, hierarchical=faster["hierarchical"], fp16=faster["fp16"])
 workshop.save_results(steps=step_ms.to_dict("list"), faster=faster.to_dict())
 
 # %% [markdown]
-# By bytes two tiers are 1.5 times as fast, and fp16 twice. The rest of a step is computing, and for
-# two tiers Python between the messages.
+# By bytes two tiers are 1.5 times as fast, and fp16 twice. What a step takes beyond them is
+# computing, Python between messages (two tiers), matrices (PowerSGD), and noise.
 #
 # - **Two tiers** give the same sums except for rounding; with one rank per instance there is
 #   nothing to add up inside.
 # - **PowerSGD** sends the fewest bytes and has matrices to multiply besides. What one step leaves
 #   out is added to the next step's gradients (**error feedback**).
 #
-# These are steps per second, not learning: judge a hook that changes the gradients by the accuracy
-# after the same time, on your data.
+# Judge a hook that changes the gradients by the accuracy after the same time, on your data.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## SMDDP in one page
@@ -835,8 +858,8 @@ if smddp_jobs:
 # **Where it runs.** p4d and p4de: 8 A100s, NVLink inside, 400 Gbit/s with EFA outside
 # ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/distributed-data-parallel-support.html)).
 # The images of PyTorch have it up to 2.5.1; above 2.2.0 you must name the image by `image_uri`. The
-# SDK refuses P5 and checks no other type (`estimator.py`, version 2.257.7); on most the job then
-# fails on the instance. `preflight` says why before that:
+# SDK refuses P5 and checks no other type (`estimator.py`, version 2.257.7), though SMDDP can't run
+# on most. `preflight` says why before the job starts:
 
 # %% tags=["deterministic"] slideshow={"slide_type": "slide"}
 configurations = {
@@ -881,14 +904,13 @@ workshop.save_results(refused=[name for name, why in reasons.items() if why])
 # up its own gradients first. The paper reports twice the speed of all-reduce, and on 2048 V100 GPUs
 # 85 % of 2048 times the speed of a single one
 # ([SC20](https://sc20.supercomputing.org/proceedings/tech_paper/tech_paper_pages/pap487.html), read
-# on 2026-11-21). Our `mini_herring` has its two tiers and its equal shares. It lacks what the paper
-# gains from: EFA, CPUs that add beside the GPUs, asynchronous messages. Its bar says nothing of
-# Herring's speed.
+# on 2026-11-21). Our `mini_herring` has its two tiers and equal shares, but no EFA, no CPUs that
+# add beside GPUs, no asynchronous messages: its bar says nothing of Herring's speed.
 #
 # **What others measured.** About 20 % faster steps than Horovod's, with one model on four
-# p4d.24xlarge, which cost about 101 USD an hour ([C.
+# p4d.24xlarge (today about 101 USD an hour; [C.
 # Rand](https://towardsdatascience.com/smart-distributed-training-on-amazon-sagemaker-with-smd-part-2-c833e7139b5f),
-# 2022), who adds that **results vary with placement**.
+# 2022, who adds that **results vary with placement**).
 #
 # **What to use.** On p4d with PyTorch up to 2.5.1: measure SMDDP against NCCL. Everywhere else with
 # GPUs: the launcher `torch_distributed` and NCCL, which uses EFA through a plugin in AWS's images
@@ -916,8 +938,8 @@ workshop.quiz("07")
 # - Count what crosses the network: a ring in rank order sends 2 (N - 1) / N times the bytes over
 #   each instance's link, two tiers 2 (I - 1) / I times. N is the number of ranks, I that of
 #   instances.
-# - A model is worth what it predicts where it was not fitted: show all errors beside those of a
-#   simpler model, and the winners that it gets wrong.
+# - A model is worth what it predicts where it was not fitted: show all errors and wrong winners
+#   beside those of a simpler model.
 # - DDP's buckets hide communication behind `backward()`, never more than `backward()` lasts, and
 #   never the last bucket.
 # - fp16 and PowerSGD change what is sent: divide before you convert, and check what is learned.

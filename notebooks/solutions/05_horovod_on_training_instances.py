@@ -179,5 +179,5 @@ workshop.check("05.4", judge)
 
 # %% [markdown]
 # Try it on the table above: `judge(seconds)`. `C` was slower in every round, and still nothing is
-# shown: two runs of `A` differ by as much. The lesson's `interleaved.verdict` also lets one round
-# of eight be on the other side.
+# shown: two runs of `A` differ by as much. Lesson 04's `interleaved.verdict` also lets one round of
+# eight be on the other side. (Lesson 05 compares *jobs*, whose rounds aren't pairs.)

@@ -55,7 +55,7 @@ class Server:
     def send_weights(self, worker: int) -> None:
         """Answer a worker's pull; the last value says whether a gradient is wanted."""
         wants_gradient = self.gradients_to_ask_for > 0
-        self.gradients_to_ask_for -= wants_gradient
+        self.gradients_to_ask_for -= int(wants_gradient)
         message = torch.cat([self.weights.detach(), torch.tensor([float(wants_gradient)])])
         dist.send(message, worker)
         self.bytes_out += message.nbytes

@@ -14,16 +14,21 @@ Seconds = Mapping[str, Sequence[float]]
 
 
 def hidden(seconds: Seconds) -> dict[str, float]:
-    """The part of the sending that each way of training hides: the median over the blocks.
+    """The part of the sending that each way of training hides: the median over the blocks."""
+    return {way: statistics.median(parts) for way, parts in hidden_by_round(seconds).items()}
+
+
+def hidden_by_round(seconds: Seconds) -> dict[str, list[float]]:
+    """The part of the sending that each way of training hides, block by block.
 
     What computing and then sending would take, less what the step took, of the sending. It can be
     below 0: a way of training may also cost something.
     """
     return {
-        setting: statistics.median(
+        setting: [
             (compute + send - step) / send
             for compute, send, step in zip(seconds[COMPUTE], seconds[SEND], steps, strict=True)
-        )
+        ]
         for setting, steps in seconds.items()
         if setting not in (FORWARD, COMPUTE, SEND)
     }

@@ -166,7 +166,7 @@ def table(scalings: Mapping[str, Scaling]) -> pd.DataFrame:
             "ceiling": scaling.ceiling.text,
             "share of the ceiling": scaling.share.text,
             "r": scaling.r.text,
-            "noise (A/A), at worst": f"a factor of {scaling.noise.high:.2g}",
+            "noise (A/A), at worst": f"a factor of {scaling.noise.high:#.2g}".rstrip("."),
         }
         for name, scaling in scalings.items()
     }

@@ -22,7 +22,7 @@ def message_lines(
 
     messages: seconds by bytes, of each kind. lines: seconds as a function of bytes, by kind.
     """
-    with canvas(title, "kB of a message", "milliseconds", size=(7.5, 3.6)) as axes:
+    with canvas(title, "kB of a message", "a message takes, ms", size=(7.5, 3.6)) as axes:
         for number, (name, measured) in enumerate(messages.items()):
             least, most = min(measured), max(measured)
             sizes = [least * (most / least) ** (step / 60) for step in range(61)]
