@@ -25,7 +25,7 @@
 # **Before:** [lesson 02](02_collectives.ipynb): all-reduce, α and β.
 # [Lesson 05](05_horovod_on_training_instances.ipynb): instances x processes.
 #
-# **Time:** 48 minutes, and 27 for the exercises; the three optional sections take 15 more. On AWS,
+# **Time:** 45 minutes, and 27 for the exercises; the three optional sections take 15 more. On AWS,
 # where each job takes perhaps 5 minutes, longer.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
