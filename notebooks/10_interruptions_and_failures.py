@@ -369,7 +369,7 @@ workshop.show_function("train/train_torch.py", "resume")
 # 1974](https://doi.org/10.1145/361147.361115); [Daly,
 # 2006](https://doi.org/10.1016/j.future.2004.11.016) refines it for a C that is not much smaller
 # than M). Not in the sum: the new start, which costs the same at any interval, and the copying to
-# S3, without which a checkpoint is lost. C is measured here; M = 1 hour is an example.
+# S3 (a checkpoint that isn't there yet is lost). C is measured here; M = 1 hour is an example.
 
 # %%
 script = runpy.run_path(str(workshop.TRAIN / "train_torch.py"))
@@ -472,8 +472,8 @@ title += f"best every {large / 60:.0f} minutes; {costs_most[worse]}"
 at = np.geomspace(min(best, here) / 30, 30 * large, 200)
 up = "extra time for writing and\nrepeating, % of the work"
 writes = {
-    f"{1000 * write_seconds:.1f} ms to write (this model), formula": write_seconds,
-    "30 s to write, formula": 30,
+    f"{1000 * write_seconds:.1f} ms to write (this model)": write_seconds,
+    "30 s to write: formula": 30,
 }
 refined = between_interruptions / at * np.expm1((at + 30) / between_interruptions) - 1
 bars = {"fmt": "_", "color": "black", "capsize": 4, "markersize": 12}
@@ -487,7 +487,7 @@ with plots.canvas(title, "seconds between two checkpoints", up) as axes:
         optimum = math.sqrt(2 * write * between_interruptions)
         look = {"color": "black", "label": "" if number else "the best interval"}
         axes.plot(optimum, 100 * extra(optimum, write), "o", **look)
-    look = {"color": plots.COLOURS[1], "label": "30 s to write, refined"}
+    look = {"color": plots.COLOURS[1], "label": "30 s to write: refined"}
     axes.plot(at, 100 * refined, ":", **look)
     axes.errorbar(10 * measured.index, 100 * measured["mean"], 200 * measured["sem"], **bars)
     label = f"this lesson: every {here:.1f} s"
