@@ -301,10 +301,10 @@ for name, job in here.items():
 
 # %% [markdown]
 # What grows is **exposed communication**, the part of sending that nothing hides. (Lesson 07 hides
-# some of it behind the computing of a model with many layers.) It is a difference of two measured
-# times: a few ms are noise. Where it is longer than computed, packet headers account for about 4 %;
-# the rest (latency, the limiter) isn't separated here, and two instances need a faster link than
-# the computed limit.
+# some of it behind the computing of a model with many layers.) As a difference of measured
+# times it is mostly noise where it is small. Where it is longer than computed, packet headers
+# account for about 4 %; the rest (latency, the limiter) isn't separated here, and two instances
+# need a faster link than the computed limit.
 #
 # The computed limit, in bit/s, is 8 x bytes / seconds that dividing saves: more gradients raise it,
 # more computing lowers it. With 100 times the gradients it would be 100 times as high, among the
