@@ -214,7 +214,7 @@ title = f"Two instances: {gains.iloc[0]:.1f} times as fast as one without a limi
 if equal_mbit and verdicts.iloc[-1] == "slower":
     title = f"Computed: below about {equal_mbit:.2g} Mbit/s a second instance slows training"
     if always_slower:
-        title += f";\nmeasured: at {shown(always_slower[0])} it does"
+        title += f";\nmeasured: every round at {shown(always_slower[0])} is slower"
 elif len(links_shown) > 1:
     title += f", {gains.iloc[-1]:.2g} times at {names[-1]}"
 title += "" if source == "measured" else " (recorded elsewhere)"
