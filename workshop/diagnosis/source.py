@@ -17,6 +17,7 @@ RANK = (
     r"|is_(main|master|chief|(global|local|world)_zero)|main_process"
 )
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
+EXITS = ("sys.exit", "os._exit", "exit", "quit")
 
 
 def loops_around(stack: Sequence[Place]) -> set[tuple[str, int]] | None:
@@ -81,7 +82,7 @@ def try_that_goes_on(stack: Sequence[Place]) -> Place | None:
     for file, line, function in filter(is_script, stack):
         for node in reversed(_nodes(file, ast.Try)):
             ends = [handler.body[-1] for handler in node.handlers]
-            if _is_in(line, node.body) and not all(isinstance(end, ast.Raise) for end in ends):
+            if _is_in(line, node.body) and not all(_ends_the_script(end) for end in ends):
                 return file, node.lineno, function
     return None
 
@@ -98,6 +99,16 @@ def lines_with(calls: Iterable[Collective], words: str) -> str:
 def in_for_loop(place: Place) -> bool:
     """Whether a line's innermost loop is a `for`: it works something off, and polls nothing."""
     return isinstance(_innermost_loop(*place[:2]), (ast.For, ast.AsyncFor))
+
+
+def _ends_the_script(statement: ast.stmt) -> bool:
+    """Whether it raises, or ends the process, as `sys.exit(1)` does."""
+    match statement:
+        case ast.Raise():
+            return True
+        case ast.Expr(value=ast.Call(func=function)):
+            return ast.unparse(function) in EXITS
+    return False
 
 
 def _innermost_loop(file: str, line: int) -> ast.stmt | None:

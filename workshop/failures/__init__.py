@@ -3,7 +3,7 @@
     from workshop import failures
 
     failures.table()
-    run = failures.reproduce("rank-hangs")          # about 20 seconds
+    run = failures.reproduce("rank-hangs")          # about 10 seconds
     print(run)                                      # symptom, line of the log, remedy
     run.log                                         # what the ranks printed
     failures.reproduce("rank-hangs", fixed=True)    # the same without the mistake
