@@ -19,7 +19,8 @@ configuration, and one for each round, in seconds per step, the median of its st
   lies between the two is noise.
 - exchange: an all-reduce of as many bytes as the gradients have, and nothing else.
 
---global-batch-sizes 16,64 measures several, one after the other, each with a line for itself.
+--global-batch-sizes 16,64 measures several, one after the other, each with a line for itself;
+--steps 80 20 gives each its steps.
 """
 
 import argparse
@@ -210,22 +211,27 @@ def main() -> None:
     positive = number(int, 1)
     add_flag(parser, "--library", choices=["tensorflow", "torch"], default="tensorflow")
     add_flag(parser, "--scaling", choices=["strong", "weak"], default="strong")
-    add_flag(parser, "--steps", type=positive, default=4, help="in one measurement")
+    of_each = "in one measurement: a number, or one for each global batch size"
+    add_flag(parser, "--steps", type=positive, nargs="+", default=[4], help=of_each)
     add_flag(parser, "--rounds", type=positive, default=7, help="measurements of each")
     sizes, several = list_of(positive, "sizes"), "several, in place of --global-batch-size"
     add_flag(parser, "--global-batch-sizes", type=sizes, help=several)
     parser.set_defaults(global_batch_size=512, threads_per_rank=1)
     args = parser.parse_args()
+    sizes = args.global_batch_sizes or [args.global_batch_size]
+    steps_of_each = args.steps * len(sizes) if len(args.steps) == 1 else args.steps
+    if len(steps_of_each) != len(sizes):
+        parser.error(f"--steps: {len(args.steps)} numbers given for {len(sizes)} batch sizes")
     images, labels = load_channel(args.training)
     make = with_horovod if args.library == "tensorflow" else with_torch
     with_batch = make(args, images, labels)
-    for batch_size in args.global_batch_sizes or [args.global_batch_size]:
+    for batch_size, steps in zip(sizes, steps_of_each, strict=True):
         library = with_batch(batch_size)
-        measure(library, batch_size, args)
+        measure(library, batch_size, steps, args)
     library.finish()
 
 
-def measure(library: Library, batch_size: int, args: argparse.Namespace) -> None:
+def measure(library: Library, batch_size: int, steps: int, args: argparse.Namespace) -> None:
     """Print a line for this batch size, and one for each round."""
     instances = len(set(library.gather(socket.gethostname())))
     if library.rank == 0:
@@ -238,14 +244,14 @@ def measure(library: Library, batch_size: int, args: argparse.Namespace) -> None
             global_batch_size=batch_size,
             local_batch_size=batch_size // library.world_size,
             gradient_bytes=library.gradient_bytes,
-            steps=args.steps,
+            steps=steps,
         )
     shuffled = random.Random(args.seed)  # the same order on every rank
     order = ["alone", "compute", "step", "again", "exchange"]
     measure_round(library, 1, order)
     for _ in range(args.rounds):
         shuffled.shuffle(order)
-        record = measure_round(library, args.steps, order)
+        record = measure_round(library, steps, order)
         if library.rank == 0:
             emit(event="round", **record)
 

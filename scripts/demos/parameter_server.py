@@ -99,25 +99,19 @@ def serve_async(server: Server, workers: list[int], steps: int) -> None:
         server.send_weights(worker)
 
 
-def work(model: torch.nn.Module, batches: Iterator, pause: float) -> list[tuple[float, float]]:
-    """Be a worker: pull, compute, push, until the server wants no more. pause: seconds.
-
-    Returns: for each gradient, when its computation began and ended (seconds of time.perf_counter).
-    """
+def work(model: torch.nn.Module, batches: Iterator, pause: float) -> None:
+    """Be a worker: pull, compute, push, until the server wants no more. pause: seconds."""
     size = parameters_to_vector(model.parameters()).numel()
-    computed: list[tuple[float, float]] = []
     while True:
         message = torch.empty(size + 1)
         dist.recv(message, 0)
         if not message[-1]:
-            return computed
-        began = time.perf_counter()
+            return
         vector_to_parameters(message[:-1], model.parameters())
         images, labels = next(batches)
         loss = cross_entropy(model(images), labels)
         gradient = parameters_to_vector(torch.autograd.grad(loss, list(model.parameters())))
         time.sleep(pause)
-        computed.append((began, time.perf_counter()))
         dist.send(torch.cat([gradient, loss.detach()[None]]), 0)
 
 

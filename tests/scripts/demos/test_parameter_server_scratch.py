@@ -1,13 +1,11 @@
 """The parameter server from scratch: what it trains, how stale, how many bytes.
 
-And lesson 01's experiments, of which some stand on it. All run on the same five ranks.
+And the learning rates of lesson 01. All run on the same five ranks.
 """
 
 import sys
 from collections import Counter
-from itertools import pairwise
 
-import numpy as np
 import pytest
 from script_harness import DEMOS, TEN_STEPS, largest_difference
 
@@ -15,7 +13,6 @@ from workshop.launch.ranks import start_ranks
 
 # As for DDP: float32 sums in another order. A server that doesn't wait differs by 1e-3 and more.
 TOLERANCE = 3e-7
-UPDATES, RATE = 12, 0.5
 
 
 @pytest.fixture(scope="module")
@@ -98,65 +95,6 @@ def test_says_how_many_ranks_it_needs(run):
     done = run(sys.executable, DEMOS / "parameter_server.py", check=False)
     assert done.code == 1
     assert "start more ranks" in done.stderr.splitlines()[-1]
-
-
-# parallel/stale.py: the same server, and softmax regression on all images in each update
-
-
-@pytest.fixture(scope="module")
-def data():
-    random = np.random.default_rng(0)
-    pixels = random.random((60, 64), dtype=np.float32)
-    return pixels, random.integers(10, size=60)
-
-
-@pytest.fixture
-def train(ranks, data):
-    """Run the server and four workers, each with a quarter of the images; what each returned."""
-
-    def train(together, updates, pause):
-        pixels, labels = data
-        parts = [None, *((pixels[worker::4], labels[worker::4]) for worker in range(4))]
-        return ranks.run_each("parallel.stale:train", parts, together, updates, RATE, pause)
-
-    return train
-
-
-def one_process(pixels, labels):
-    """Softmax regression by gradient descent on all images, in numpy; the weights at the end.
-
-    As a vector: those of the pixels, class by class, then the biases.
-    """
-    weights = np.zeros((65, 10))
-    inputs = np.hstack([pixels, np.ones((len(pixels), 1))])
-    for _ in range(UPDATES):
-        scores = np.exp(inputs @ weights)
-        wrong = scores / scores.sum(1, keepdims=True) - np.eye(10)[labels]
-        weights -= RATE * inputs.T @ wrong / len(labels)
-    return np.concatenate([weights[:-1].T.ravel(), weights[-1]])
-
-
-def test_sync_updates_are_those_of_one_process(ranks, train, data):
-    records, *others = train(True, UPDATES, [0, 0, 0, 0, 0.005])
-    assert len(records) == UPDATES
-    for computed, pause in zip(others, (0, 0, 0, 0.005), strict=True):
-        assert len(computed) == UPDATES
-        assert all(ended - began >= pause for began, ended in computed)
-        assert all(a[1] <= b[0] for a, b in pairwise(computed))
-    assert all(record["staleness"] == 0 and record["worker"] == 0 for record in records)
-    assert np.allclose(records[-1]["weights"], one_process(*data), atol=1e-5)
-    losses = ranks.run("parallel.stale:losses", records, *data)[0]
-    assert len(losses) == UPDATES and losses[-1] < losses[0]
-
-
-def test_async_updates_come_from_one_worker_each_and_get_stale(train, data):
-    records = train(False, UPDATES, [0, 0.002, 0.002, 0.002, 0.1])[0]
-    assert len(records) == UPDATES
-    assert {record["worker"] for record in records} <= {1, 2, 3, 4}
-    assert all(record["staleness"] >= 0 for record in records)
-    by_worker = [sum(record["worker"] == worker for record in records) for worker in (1, 4)]
-    assert by_worker[0] > by_worker[1], "the slow worker made more updates than the fast one"
-    assert not np.allclose(records[-1]["weights"], one_process(*data), atol=1e-3)
 
 
 def rates(setting, steps):
