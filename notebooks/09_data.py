@@ -153,7 +153,7 @@ with plots.canvas(title, x, size=(8, 3.2), alt=alt) as axes:
         left = lengths
     for row, way in enumerate(names):
         axes.text(step.loc[way].sum(), row, f" waits {waits[way]}", va="center", fontsize=9)
-    axes.set_xlim(0, 1.25 * step.sum(axis=1).max())
+    axes.set_xlim(0, 1.35 * step.sum(axis=1).max())
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
