@@ -78,8 +78,8 @@ estimator = TensorFlow(
 )
 
 # %% [markdown]
-# The package `sagemaker` is AWS's library for Python, its **SDK**. An **estimator** of it describes
-# a job: this script, in this version of TensorFlow, on one computer of this type (an **instance**,
+# The package `sagemaker` is AWS's library for Python, its **SDK**. An **estimator** describes a
+# job: this script, in this version of TensorFlow, on one computer of this type (an **instance**,
 # here one without a GPU). `**shared` is what all jobs of this course have in common; see below. Ask
 # what a job costs *before* you start it:
 
@@ -94,8 +94,8 @@ workshop.cost("ml.c5.xlarge", instance_count=1, seconds=300, max_run=max_run)
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Run the job
 #
-# The job passes through four phases: *Starting* (take the instance), *Downloading* (script and
-# data), *Training* (your script, from its first line to its last) and *Uploading* (the model).
+# The job passes through four phases: *Starting* (take the instance), *Downloading* (data and
+# container image), *Training* (fetch the script, run it) and *Uploading* (the model).
 # **Predict first**, in the fields that appear or in a cell of your own, as in
 # `guess["longest"] = "Training"`. Without a guess the notebook continues, too.
 
@@ -113,11 +113,11 @@ result = workshop.follow(estimator)
 # %% [markdown]
 # <!-- SDK v3: recipes; first -->
 #
-# **Which version of the SDK?** The cells here run version 2 (2.257.7): it alone has a key for every
-# way to train that this course teaches. It gets critical and security fixes until 2027-07-05
+# **Which version of the SDK?** The cells here run version 2 (2.257.7): only it can start every kind
+# of training that this course teaches. It gets critical and security fixes until 2027-07-05
 # ([AWS](https://github.com/aws/sagemaker-python-sdk/pull/5979)). `pip install sagemaker` brings
 # version 3: take it for new work with one process, DDP or FSDP. Below each cell that starts
-# something the same is folded for version 3, and `make sdk-v3` runs it.
+# something the same is folded for version 3; `make sdk-v3`, in a terminal, runs it all here.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # You should see `Completed`. **Seven things just happened**, and the rest of the lesson shows each:
@@ -126,14 +126,13 @@ result = workshop.follow(estimator)
 #    a role that says what the job may do.
 # 2. The digits went to **S3**, AWS's store for files, unless they were there.
 # 3. `fit` sent one request, `CreateTrainingJob`. The SDK wrote it from the estimator.
-# 4. An instance was taken, and a *container image* started on it: Python, TensorFlow and all else.
-# 5. Script and data were copied to it, and the script ran.
+# 4. An instance was taken. Data and a *container image* (Python, TensorFlow and all else) were
+#    copied to it. (Locally: a process, and no image.)
+# 5. The container fetched the script and ran it.
 # 6. Whatever it printed went to a log. Numbers in it became *metrics*.
 # 7. The model was copied to S3, and the instance given back.
 
 # %% [markdown]
-# (`fit(channels)` alone would print the log, and ask for the job's state only every 30 seconds.)
-#
 # ## Where the time went
 
 # %% jupyter={"source_hidden": true} slideshow={"slide_type": "slide"}
@@ -144,9 +143,9 @@ guess.compare(longest=longest, accuracy=100 * accuracy)
 print(f"{longest} took {seconds[longest] / seconds.sum():.0%} of this job's time.")
 
 # %% [markdown]
-# How much of *Training* was training? The log has the time of each of the script's lines. *All
-# steps* is their number times a step's mean seconds, which leave out each epoch's first step;
-# *compile* is what the steps up to the first logged one took beyond that.
+# How much of *Training* was training? The log tells when the script printed each line. *All steps*
+# is the number of steps times the mean seconds of a step (without each epoch's first). *Compile* is
+# what the first ten steps took beyond ten such steps.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 moved = result.description["SecondaryStatusTransitions"]
@@ -158,7 +157,7 @@ step_seconds, steps_done = per_epoch["step_seconds"].mean(), int(per_epoch["step
 in_steps = steps_done * step_seconds
 compiling = at["step"] - at["start"] - first * per_epoch["step_seconds"].iloc[0]
 parts = {
-    "import TensorFlow, build the model": at["start"] - began,
+    "start, import, build the model": at["start"] - began,
     "compile": max(0.0, compiling),
     "all steps": in_steps,
 }
@@ -166,8 +165,9 @@ parts["shuffle, test after each epoch"] = max(0.0, at["weights"] - began - sum(p
 parts["save the model"] = ended - at["weights"]
 
 # %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
-begin, whole = parts["import TensorFlow, build the model"], seconds["Training"]
-title = f"Of {whole:.1f} s of Training the import took {begin:.1f} s, all steps {in_steps:.1f} s"
+begin, whole = parts["start, import, build the model"], seconds["Training"]
+title = f"Of {whole:.1f} s of Training all steps took {in_steps:.1f} s; "
+title += f"{begin:.1f} s passed before the first"
 alt = f"{title}. " + ", ".join(f"{name}: {length:.1f} s" for name, length in parts.items())
 with plots.canvas(title, "seconds since Training began", size=(8, 2), alt=alt) as axes:
     left = 0.0
@@ -189,11 +189,13 @@ assert result.phases["Training"] > 0, (
 
 # %% [markdown]
 # *Training* is everything that the script does. More instances don't make starting, importing or
-# saving faster. On AWS *Starting* takes minutes, too: a computer is found, started, and given its
-# container image (not measured here).
+# saving faster. On AWS *Starting* takes minutes, too: a computer is found and started (not measured
+# here).
 #
-# `billable` is what AWS would charge for: the seconds from the beginning of the download until the
-# model is uploaded, rounded up, times the instances. Waiting for instances is free.
+# `billable` is what AWS would charge for: the seconds from the beginning of *Downloading*, which on
+# AWS includes the container image, until the model is uploaded, times the instances
+# ([AWS](https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_DescribeTrainingJob.html)).
+# *Starting* is free.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # ## Create the stacks
@@ -202,7 +204,7 @@ assert result.phases["Training"] > 0, (
 # it acts under its role, which lists what is allowed, and everything else is refused. This is what
 # the template allows with S3:
 
-# %% slideshow={"slide_type": "-"}
+# %% jupyter={"source_hidden": true} slideshow={"slide_type": "-"}
 from workshop.account.stacks import template_resources
 
 role = template_resources("roles")["TrainingRole"]["Properties"]
@@ -305,13 +307,11 @@ workshop.show_function("train/train_tf.py", "parse_args")
 # %% [markdown]
 # A **rank** is one of the processes that train together. Here there is only one.
 #
-# <details><summary>Libraries, `--model_dir`, and a model that is to answer requests</summary>
+# <details><summary>Libraries, and a model that is to answer requests</summary>
 #
 # If the container image lacks a library, put a `requirements.txt` beside the script: every instance
 # installs it before the script starts. Pin versions, and leave out what the container image has,
 # above all TensorFlow. In a closed network an instance can't reach the package index.
-#
-# `--model_dir` is not `SM_MODEL_DIR`. The SDK sends it, and the script accepts and ignores it.
 #
 # Any file will do as a model. Only if TensorFlow's server is to answer requests with it must it be
 # a **SavedModel** (TensorFlow's format: computation and weights in a folder), in a folder whose
@@ -411,15 +411,13 @@ for event in ("step", "epoch"):
 
 # %% [markdown]
 # The **metrics** are read from such lines: the request had a regular expression for each. The job's
-# description keeps the last value of each. On AWS all values also go to CloudWatch as a time
-# series.
+# description keeps the last value of each.
 
 # %% slideshow={"slide_type": "slide"}
 epochs_table, steps = result.table("epoch"), result.table("step")
 losses = epochs_table["train_loss"]
 middle = epochs_table["step"] - epochs_table["step"].iloc[0] / 2  # of each epoch
-title = f"Training loss fell from {losses.iloc[0]:.2f} to {losses.iloc[-1]:.3f}; "
-title += f"{accuracy:.1%} of the test digits were right"
+title = f"Training loss fell from {losses.iloc[0]:.2f} to {losses.iloc[-1]:.3f}"
 blue, orange, *_ = plots.COLOURS
 with plots.canvas(title, "training step (one batch of 64 digits)", "loss (cross-entropy)") as axes:
     axes.plot(steps["step"], steps["train_loss"], color=blue, label="every tenth step", linewidth=1)
@@ -484,7 +482,7 @@ workshop.quiz("00")
 # - Bucket and role come from stacks. Your script acts under the role: keep it narrow.
 # - A script reads its channels, takes hyperparameters as arguments, and saves to `SM_MODEL_DIR`.
 # - A job runs on without the notebook; its name is enough to find it again.
-# - More instances make only the steps faster: not starting, importing or saving.
+# - More instances can speed up the steps only: not starting, importing or saving.
 
 # %%
 print(f"{result.status}: {accuracy:.1%} of the test digits right, model in {result.model}")

@@ -26,7 +26,7 @@
 # **Before:** [lesson 00](00_setup.ipynb): a job and the model it leaves. [Lesson
 # 06](06_vpc_colocation.ipynb): subnets and security groups.
 #
-# **Time:** 32 minutes, and 19 for the exercises. Less than one minute of it is computing.
+# **Time:** 34 minutes, and 19 for the exercises. Less than one minute of it is computing.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
 # Nobody has run this lesson on AWS yet.
@@ -57,13 +57,18 @@ rounds = 5
 max_run = 600
 
 # %%
+import io
 import json
 import random
+import subprocess
+import tarfile
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
+from IPython.display import display
 
 import workshop
 from workshop import plots
@@ -81,8 +86,8 @@ workshop.save_results(usd=cost.usd, usd_at_most=cost.most_usd)
 # %% [markdown]
 # ## The result: how long an answer takes
 #
-# First train a model, in the job of lesson 00, and deploy it. `deploy()` alone would poll every 30
-# seconds whether the endpoint answers; with `wait=False` the waiter below polls every second.
+# First train a model, in the job of lesson 00, and deploy it. The waiter below asks every second
+# whether the endpoint answers; `deploy()` alone would ask every 30.
 
 # %%
 from sagemaker.tensorflow import TensorFlow
@@ -128,8 +133,8 @@ print(f"The endpoint answers, {time.time() - began:.0f} s after deploy() was cal
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # Send requests in three ways: from one client, which waits for an answer before it sends the next
-# request; from eight such clients at once; and with all 360 test images in a request (five of these
-# in each round). **Predict, then run.**
+# request; from eight such clients at once; and with all 360 test images in a request (five a
+# round). **Predict, then run.**
 
 # %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
@@ -158,7 +163,7 @@ def milliseconds(body) -> float:
 
 
 def ask(clients: int) -> tuple[list[float], float]:
-    """The milliseconds of each request, and the answers in a second, of clients at once."""
+    """What `clients` at once measure: each request's milliseconds, and answers per second."""
     began = time.perf_counter()
     with ThreadPoolExecutor(clients) as pool:
         took = list(pool.map(milliseconds, [single] * requests))
@@ -180,31 +185,39 @@ for number in range(rounds):
         else:
             each.append(np.median([milliseconds(many) for _ in range(5)]) / len(images))
 
+
 # %%
-medians = pd.DataFrame({name: np.median(parts, axis=1) for name, parts in took.items()})
-tails = pd.DataFrame({name: np.percentile(parts, 99, axis=1) for name, parts in took.items()})
-slower = medians["8 clients"] / medians["1 client"]  # a ratio for each round
-apart = medians["1 client again"] / medians["1 client"]
-factor = medians["1 client"] / each
+def summary(percent: float) -> list[str]:
+    """For each number of clients a percentile of all answers, and its range over the rounds."""
+    texts = []
+    for parts in took.values():
+        by_round = np.percentile(parts, percent, axis=1)
+        low, high = by_round.min(), by_round.max()
+        texts.append(f"{np.percentile(parts, percent):.1f} (rounds: {low:.1f} to {high:.1f})")
+    return texts
+
+
 per_second = pd.DataFrame(rate).median()
-
-
-def ranges(measured: pd.DataFrame) -> list[str]:
-    """The median of the rounds, and their range."""
-    return [f"{v.median():.1f} ({v.min():.1f} to {v.max():.1f})" for _, v in measured.items()]
-
-
-columns = {"median, ms": ranges(medians), "99th percentile, ms": ranges(tails)}
+columns = {"median, ms": summary(50), "99th percentile, ms": summary(99)}
 pd.DataFrame(columns | {"answers/s": per_second.round().astype(int)}, index=list(clients))
 
+# %% jupyter={"source_hidden": true}
+one_client, eight_clients = (np.median(took[name]) for name in ("1 client", "8 clients"))
+tails = {name: np.percentile(parts, 99) for name, parts in took.items()}
+slower, factor = eight_clients / one_client, one_client / np.median(each)
+medians = pd.DataFrame({name: np.median(parts, axis=1) for name, parts in took.items()})
+slower_by_round = medians["8 clients"] / medians["1 client"]
+apart = medians["1 client again"] / medians["1 client"]
+factor_by_round = medians["1 client"] / each
+waits = slower_by_round.min() > apart.max()
+
 # %% [markdown]
-# A curve is a round. At "median" half of its answers are in; further right is slower.
+# A curve is a round; further right is slower.
 
 # %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
-one_client, eight_clients = medians["1 client"].median(), medians["8 clients"].median()
 title = f"Median answer: {one_client:.1f} ms with one client, "
-title += f"{eight_clients:.0f} ms with eight ({slower.median():.1f} times)"
-title += "" if slower.min() > apart.max() else "\n(rounds overlap)"
+title += f"{eight_clients:.1f} ms with eight ({slower:.1f} times)"
+title += "" if waits else "\n(rounds overlap)"
 up = "share of answers that\ntook at most this long"
 with plots.canvas(title, "milliseconds until the answer", up, size=(7.5, 3.2)) as axes:
     share = np.arange(1, requests + 1) / requests
@@ -218,7 +231,7 @@ with plots.canvas(title, "milliseconds until the answer", up, size=(7.5, 3.2)) a
         place = {"transform": axes.get_yaxis_transform(), "va": "center", "fontsize": 9}
         axes.text(1.01, at, text, **place)
     axes.set(xscale="log", ylim=(0, 1.02))
-    axes.set_xlim(right=2 * tails.to_numpy().max())  # a single answer may take far longer
+    axes.set_xlim(right=2 * max(tails.values()))  # a single answer may take far longer
     left, right = axes.get_xlim()
     ticks = [1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000]
     axes.set_xticks([tick for tick in ticks if left < tick < right])
@@ -228,17 +241,18 @@ with plots.canvas(title, "milliseconds until the answer", up, size=(7.5, 3.2)) a
 
 # %% slideshow={"slide_type": "slide"}
 low, high = apart.min(), apart.max()
-throughput = per_second["8 clients"] / per_second["1 client"]
-print(f"One client has its answer after {one_client:.1f} ms in the median; one")
-print(f"answer in a hundred takes longer than {tails['1 client'].median():.1f} ms.")
-print(f"Eight clients: {slower.min():.1f} to {slower.max():.1f} times as long; the same way twice:")
-print(f"{low:.2f} to {high:.2f}. So ", end="")
-print("eight clients wait longer." if slower.min() > high else "the rounds overlap: no proof.")
+print(f"One client: half of the answers took longer than {one_client:.1f} ms,")
+print(f"one in a hundred longer than {tails['1 client']:.1f} ms.")
+print(f"Eight clients: {slower:.1f} times as long in the median (rounds: ", end="")
+print(f"{slower_by_round.min():.1f} to {slower_by_round.max():.1f});")
+print(f"the same way twice: {low:.2f} to {high:.2f}. So ", end="")
+print("eight clients wait longer." if waits else "the rounds overlap: no proof.")
 if low > 1 or high < 1:
     print(f"(All rounds on one side of 1: chance does that in 1 of {2 ** (rounds - 1)} runs.)")
 print(f"In a request with 360 images each takes {np.median(each):.2f} ms: the time per image falls")
-print(f"by a factor of {factor.min():.0f} to {factor.max():.0f}. Below: the rounds' medians.")
-guess.compare(median=one_client, slower=slower.median(), factor=factor.median())
+print(f"by a factor of {factor:.0f} ", end="")
+print(f"(rounds: {factor_by_round.min():.0f} to {factor_by_round.max():.0f}).")
+guess.compare(median=one_client, slower=slower, factor=factor)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 for name, number in clients.items():  # Little's law
@@ -246,11 +260,11 @@ for name, number in clients.items():  # Little's law
     assert 0.5 * number < underway < 1.05 * number, f"{name}: {underway:.1f} requests under way"
 workshop.save_results(
     median_ms=one_client,
-    slower=[slower.min(), slower.median(), slower.max()],
+    slower=[slower_by_round.min(), slower, slower_by_round.max()],
     apart=[low, high],
-    tails_ms=tails.median().to_dict(),
+    tails_ms=tails,
     per_second=per_second.to_dict(),
-    per_image_factor=[factor.min(), factor.median(), factor.max()],
+    per_image_factor=[factor_by_round.min(), factor, factor_by_round.max()],
 )
 
 # %% [markdown] slideshow={"slide_type": "slide"}
@@ -260,15 +274,17 @@ workshop.save_results(
 # %% slideshow={"slide_type": "-"}
 middle = np.argsort(rate["8 clients"])[rounds // 2]  # the round with the median rate
 r = rate["8 clients"][middle]
-print(f"Eight clients get {throughput:.1f} times the answers of one, so each takes 8 / ", end="")
-print(f"{throughput:.1f} = {8 / throughput:.1f} times as long.")
+throughput = per_second["8 clients"] / per_second["1 client"]
+print(f"Eight clients get {throughput:.1f} times the answers of one, so the mean answer takes")
+print(f"8 / {throughput:.1f} = {8 / throughput:.1f} times as long ", end="")
+print(f"(the median one {slower:.1f} times).")
 print(f"The median round: 8 / {r:.0f} answers a second = {8000 / r:.1f} ms; ", end="")
 print(f"its mean, measured: {np.mean(took['8 clients'][middle]):.1f} ms.")
 together = np.median(each) * len(images)
 an_image = (together - one_client) / (len(images) - 1)
-print(f"A request with 360 images takes {together:.0f} ms, with one {one_client:.1f} ms: ", end="")
-print(f"{an_image:.2f} ms for")
-print(f"each further image, and {one_client - an_image:.1f} ms for a request, whatever is in it.")
+print(f"A request with 360 images takes {together:.0f} ms, with one {one_client:.1f} ms. ", end="")
+print("If the time grows evenly,")
+print(f"an image costs {an_image:.2f} ms, a request itself {one_client - an_image:.1f} ms.")
 
 # %% [markdown]
 # The law doesn't say *where* they wait. Here the clients are threads of one Python process, on the
@@ -277,8 +293,8 @@ print(f"each further image, and {one_client - an_image:.1f} ms for a request, wh
 # most eight requests are under way. Users are an *open loop*: if more requests arrive than the
 # server can answer, the queue grows without end.
 #
-# 360 images share what each request costs for signing and HTTP. A round's 99th percentile rests on
-# its two slowest answers, so look at its range.
+# 360 images share what a request itself costs, such as signing, HTTP and calling the model. Only a
+# few answers lie beyond a 99th percentile, so look at its range.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Three objects, and only one costs money
@@ -300,7 +316,8 @@ for name, (entry, *about) in made.items():
     made[name] = (1000 * (entry["CreationTime"].timestamp() - began), *about)
 made = dict(sorted(made.items(), key=lambda item: item[1][0]))
 in_service = endpoint["LastModifiedTime"].timestamp() - began
-print(f"In this order: {', '.join(made)}. In service after {in_service:.1f} s: the endpoint.")
+print(f"In this order: {', '.join(made)}.")
+print(f"The endpoint was in service after {in_service:.1f} s.")
 table = pd.DataFrame(made, index=["created after, ms", "what it is", "costs"]).T
 table.assign(**{"created after, ms": table["created after, ms"].map("{:.0f}".format)})
 
@@ -322,9 +339,9 @@ workshop.save_results(usd_a_month=a_month)
 
 # %% [markdown]
 # With a network stack, `vpc_config_override` put the instance into your subnets, which are in two
-# zones: SageMaker tries to spread an endpoint's instances over them
-# ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/deployment-best-practices.html)). This
-# lesson's single one is in one zone, and if it fails, nobody answers.
+# zones. SageMaker tries to spread an endpoint's instances over them
+# ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/deployment-best-practices.html)); if this
+# lesson's single one fails, nobody answers.
 #
 # > **Beyond this lesson.**
 # > [Autoscaling](https://docs.aws.amazon.com/sagemaker/latest/dg/endpoint-auto-scaling.html) adds
@@ -336,39 +353,32 @@ workshop.save_results(usd_a_month=a_month)
 #
 # ## What is in model.tar.gz
 #
-# SageMaker packs whatever the script left in `/opt/ml/model`. If a script accepts `--model_dir` and
-# saves nothing there, its job is `Completed`, with an empty archive, and you notice when `deploy()`
-# fails. So look inside:
+# Lesson 00 looked inside. TensorFlow Serving looks for `1/saved_model.pb`; 1 is a version. The file
+# holds a function, so the server needs none of your Python code. (PyTorch's server calls yours: see
+# `scripts/train/inference.py`.) The function takes `images`, 8 x 8 x 1, pixels from 0 to 255:
+# dividing by 255 is the model's first layer, `Rescaling`.
+#
+# A script that saves elsewhere, such as to `--model_dir`, is `Completed`, too, but leaves no model;
+# you notice when `deploy()` fails.
 
 # %%
-import io
-import tarfile
-
 bucket, key = result.model.removeprefix("s3://").split("/", 1)
 packed = session.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
-with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-    in_archive = sorted(member.name for member in archive if member.isfile())
-print("\n".join(in_archive))
 
 # %% jupyter={"source_hidden": true} tags=["results"]
+with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+    in_archive = sorted(member.name for member in archive if member.isfile())
 assert any(name.endswith("1/saved_model.pb") for name in in_archive), "The script saved no model."
 workshop.save_results(in_archive=in_archive)
 
-# %% [markdown]
-# TensorFlow Serving looks for `1/saved_model.pb`; 1 is a version. The file holds a function, so the
-# server needs none of your Python code. (PyTorch's server calls yours: see
-# `scripts/train/inference.py`.) The function takes `images`, 8 x 8 x 1, pixels from 0 to 255:
-# dividing by 255 is the model's first layer, `Rescaling`.
-
 # %%
-from IPython.display import display
-
 display(workshop.show_function("train/train_tf.py", "build_model"))
 workshop.show_function("train/train_tf.py", "save")
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# What if a client divides, too? And if a line of the training script divided, so that clients had
-# to, and forgot it? Send such pixels. The largest probability of an answer is its **confidence**.
+# What if a client divides, too (*divided twice*)? What if dividing were the client's work, and it
+# forgot (*never divided*)? This model always divides, so send 255 times the pixels: its
+# convolutions then get undivided ones. The largest probability of an answer is its **confidence**.
 
 # %% slideshow={"slide_type": "-"}
 scaled = {}
@@ -377,7 +387,10 @@ for name, scale in {"0 to 255": 1.0, "divided twice": 1 / 255, "never divided": 
     answers = np.array(predictor.predict(body)["predictions"])
     right = answers.argmax(axis=1) == labels
     scaled[name] = {"right answers": right.mean(), "mean confidence": answers.max(axis=1).mean()}
-pd.DataFrame(scaled).T.map("{:.3%}".format)
+table = pd.DataFrame(scaled).T
+table["right answers"] = table["right answers"].map("{:.1%}".format)
+table["mean confidence"] = table["mean confidence"].map("{:.3%}".format)
+table
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 rights = {name: float(of["right answers"]) for name, of in scaled.items()}
@@ -387,7 +400,7 @@ workshop.save_results(right_by_scale=rights)
 # %% [markdown]
 # No request failed: a server checks shape and type. Divided twice, every image looks black, and
 # most answers are wrong. Never divided, most stay right, because ReLU layers scale with their input
-# (but for their biases), but each answer now claims certainty, even if it is wrong.
+# (except for their biases). But now even the wrong answers claim certainty.
 #
 # ## What the model gets wrong
 #
@@ -395,9 +408,6 @@ workshop.save_results(right_by_scale=rights)
 # `saved_model_cli` runs the same SavedModel without any server; compare.
 
 # %%
-import subprocess
-import tempfile
-
 probabilities = np.array(predictor.predict(many)["predictions"])
 with tempfile.TemporaryDirectory() as folder:
     subprocess.run(["tar", "-xzC", folder], input=packed, check=True)
@@ -443,10 +453,10 @@ assert same, "Not the model whose accuracy the job logged."
 workshop.save_results(wrong=len(wrong), accuracy=accuracy)
 
 # %% [markdown]
-# Training on the same images to a loss near 0 makes all probabilities extreme. It doesn't make them
-# *calibrated*, that is, right as often as they say ([Guo and others,
-# 2017](https://arxiv.org/abs/1706.04599)). If a served model is worse than its log says, training
-# and serving differ somewhere; look at the preprocessing first.
+# Training on the same images to a loss near 0 pushes most probabilities towards 0 and 1. It doesn't
+# make them *calibrated*, that is, right as often as they say ([Guo and others,
+# 2017](https://arxiv.org/abs/1706.04599)); 360 images are too few to see it. If a served model is
+# worse than its log says, training and serving differ somewhere; look at the preprocessing first.
 #
 # ## Request formats, and their limits
 #
@@ -476,17 +486,16 @@ print(f"JSON lines: {len(answer)} answers; largest difference from those above: 
 body = runtime.meta.service_model.operation_model("InvokeEndpoint").input_shape.members["Body"]
 limit = body.metadata["max"]
 fit = limit * 5 // len(five)
-print(f"boto3: a request may have {limit:,} bytes. That is {fit:,} images in JSON.")
+print(f"boto3: a request may have {limit:,} bytes: about {round(fit, -3):,} images in JSON.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert off < 1e-6, f"JSON lines got different answers: {off}"
 workshop.save_results(forms=["instances", "JSON lines"], body_limit=limit, images_that_fit=fit)
 
 # %% [markdown]
-# That limit is in the API's description, which boto3 brings along (botocore 1.44.5). AWS's guide
-# says [25 MB](https://docs.aws.amazon.com/sagemaker/latest/dg/hosting-faqs.html) (read in November
-# 2026; not tried). The two disagree: plan with the smaller one. An answer may take 60 seconds. For
-# more there is a batch transform, below.
+# AWS's guide says [25 MB](https://docs.aws.amazon.com/sagemaker/latest/dg/hosting-faqs.html)
+# (November 2026; not tried): plan with the smaller number. An answer may take 60 seconds. For more
+# there is a batch transform, below.
 #
 # CSV is flat, 64 numbers in a row. This model wants 8 x 8 x 1, so the server refuses it:
 
@@ -505,7 +514,8 @@ workshop.save_results(refused=refused)
 # For a format of your own you write **handlers**, in a file `inference.py` that travels in
 # `model.tar.gz`. The front end calls two functions in it: `input_handler` turns the request into
 # TensorFlow Serving's JSON, and `output_handler` turns the answer into what your clients want.
-# These two accept CSV and answer with a digit and its probability. They run under *Later*.
+# These two accept CSV and answer with a digit and its probability; they run in the last section.
+# (`image_of` makes 8 x 8 x 1 of a row, and `SIDE` is 8.)
 
 # %% slideshow={"slide_type": "subslide"}
 display(workshop.show_function("demos/serve_csv/inference.py", "input_handler"))
@@ -541,9 +551,8 @@ workshop.save_results(endpoints_left=len(left))
 # If you already have all the inputs, you don't need an endpoint. A **batch transform** is a job: it
 # starts instances, sends the records of a file to the model, writes the answers to S3 and releases
 # the instances. The next cell uploads the test images as JSON lines and as CSV; a record is a line.
-# `accept` is the format of the answers; `assemble_with="Line"` puts a line end after each
-# *response*. A response answers a whole request, so with `MultiRecord` one line can hold many
-# images' answers.
+# `accept` is the format of the answers. `assemble_with="Line"` puts a line end after the answer to
+# each *request*: with `MultiRecord` one line can hold many images' answers.
 
 # %%
 folder = f"jobs/{session.job_prefix}questions"
@@ -568,10 +577,10 @@ transformer = estimator.transformer(
 # %% [markdown]
 # `split_type="Line"` splits the file at its line ends. `MultiRecord` puts as many lines into a
 # request as fit into `max_payload`, in MB. The answers come in the inputs' order, in a file with
-# the same name and `.out` at its end.
+# the same name and `.out` at its end; `transformed`, folded here, reads it.
 
 
-# %%
+# %% jupyter={"source_hidden": true}
 def transformed(transformer, source: str, content_type: str) -> list[str]:
     """Run a batch transform of a folder with one file; return the lines of its answers."""
     place = f"s3://{session.bucket}/{folder}/{source}"
@@ -606,7 +615,7 @@ assert batch_difference < 1e-6, f"The endpoint's answers differ by {batch_differ
 workshop.save_results(batch_difference=batch_difference, batch_answers=len(batch))
 
 # %% [markdown]
-# ## Later: serve the file in S3, with handlers
+# ## Handlers in a batch transform
 #
 # A `TensorFlowModel` serves any `model.tar.gz`, without an estimator, and adds the handlers from
 # above; its `deploy()` and `transformer()` are the estimator's. `SingleRecord` makes each CSV row a
@@ -665,8 +674,8 @@ workshop.quiz("08")
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Summary
 #
-# - Measure the median and the 99th percentile, with as many clients as you expect: requests wait
-#   for each other.
+# - Measure the median and the 99th percentile, with as many clients as you expect: with eight, each
+#   waits longer.
 # - `deploy()` makes a model, an endpoint configuration and an endpoint. Only the endpoint costs
 #   money, until you delete it.
 # - Preprocessing belongs in the model: wrongly scaled pixels raise no error. Other request formats

@@ -133,7 +133,6 @@ names = {
 }
 low, high = ({way: f"{share:.0%}" for way, share in shares[end].items()} for end in ("min", "max"))
 waits = {way: low[way] + f" to {high[way]}" * (low[way] != high[way]) for way in names}
-once = f"; fetched once, in {1000 * waited['fetch_large'].iloc[0]:.0f} ms"
 title = "A step waits {:.0f}% of its time one by one, {:.0f}% with two workers,\n".format(
     *medians[["one by one", "2 workers"]]
 )
@@ -144,7 +143,7 @@ alt = f"{title}. " + "; ".join(
 )
 
 # %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "-"}
-x = f"milliseconds of a step, median of {rounds} rounds"
+x = f"milliseconds of a step, median of {rounds} rounds of ten steps"
 with plots.canvas(title, x, size=(8, 3.2), alt=alt) as axes:
     left = 0
     for part, label, colour, hatch in (("compute", "computes", 4, ""), ("wait", "waits", 1, "//")):
@@ -153,9 +152,8 @@ with plots.canvas(title, x, size=(8, 3.2), alt=alt) as axes:
         axes.barh(list(names.values()), lengths, left=left, label=label, **look)
         left = lengths
     for row, way in enumerate(names):
-        text = f" waits {waits[way]}{once if '1 file' in way else ''}"
-        axes.text(step.loc[way].sum(), row, text, va="center", fontsize=9)
-    axes.set_xlim(0, 1.4 * step.sum(axis=1).max())
+        axes.text(step.loc[way].sum(), row, f" waits {waits[way]}", va="center", fontsize=9)
+    axes.set_xlim(0, 1.35 * step.sum(axis=1).max())
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
@@ -165,7 +163,8 @@ total, wait = step.sum(axis=1), step["wait"]
 print(f"Two workers: a step takes {total['2 workers']:.0f} ms in place of", end=" ")
 print(f"{total['one by one']:.0f}, and waits for {wait['2 workers']:.1f} of them.")
 print(f"Two workers that read from memory: it waits for {wait['1 file, 2 workers']:.1f} ms.")
-print(f"No worker, from memory: {wait['1 file']:.1f} ms.")
+print(f"No worker, from memory: {wait['1 file']:.1f} ms, after a single fetch", end=" ")
+print(f"({1000 * waited['fetch_large'].iloc[0]:.0f} ms, the first request of all).")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert shares.loc["1 file", "max"] < shares.loc["one by one", "min"], (
@@ -177,18 +176,18 @@ workshop.save_results(waiting=shares.T.to_dict(), step_ms=step.T.to_dict())
 # **Why?** A step = compute + wait + exposed communication (what computing doesn't hide of the
 # all-reduce; a single rank has none). One by one, each picture costs a request, and the model waits
 # for ten of them. Workers fetch while it computes. But each batch has to come from their process to
-# the model's, even if it was in memory, and they need cores. A GPU computes faster, so the same
-# wait is a larger part of its steps.
+# the model's, even if it was in memory, and they need cores. Starting them isn't counted here; it
+# pays over many steps. A GPU computes faster, so the same wait is a larger part of its steps.
 #
 # ## Many small files, or few large ones
 #
-# The same pictures without a model: first the small files one after the other, then ten at a time,
-# as boto3's transfer manager does by default, and then the large file. **Predict, then run.**
+# The same pictures without a model: the small files one by one, or ten at a time, as boto3's
+# transfer manager fetches by default, and the large file. **Predict, then run.**
 
 # %% slideshow={"slide_type": "subslide"}
 guess = workshop.guess(
-    factor="100 files, one after the other: how many times as long as one file?",
-    pool="And 100 files, ten at a time?",
+    factor="100 small files, one by one: how many times as long as the large one?",
+    pool="And 100 small files, ten at a time?",
 )
 
 
@@ -215,17 +214,20 @@ fetch = interleaved.interleave(lambda way: 1000 * seconds_to_fetch(*way), ways, 
 factors = fetch["100 files"] / fetch["1 file"]  # a ratio for each round
 pools = fetch["100 files, ten at a time"] / fetch["1 file"]
 again = fetch["100 files again"] / fetch["100 files"]
-print(f"One after the other: {factors.min():.0f} to {factors.max():.0f} times one file's time")
-print(f"(the same twice: {again.min():.2f} to {again.max():.2f} times).")
-print(f"Ten at a time: {pools.min():.0f} to {pools.max():.0f} times.")
-factor, pool = factors.median(), pools.median()
+spread = interleaved.summary(fetch)
+times = spread["median"] / spread["median"]["1 file"]
+factor, pool = times["100 files"], times["100 files, ten at a time"]
+print(f"One by one: {factor:.0f} times the large file's time", end=" ")
+print(f"(rounds: {factors.min():.0f} to {factors.max():.0f};")
+print(f"the same twice: {again.min():.2f} to {again.max():.2f} times).")
+print(f"Ten at a time: {pool:.0f} times (rounds: {pools.min():.0f} to {pools.max():.0f}).")
 guess.compare(factor=factor, pool=pool)
 
 # %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "-"}
-spread = interleaved.summary(fetch)
+title = f"100 small files take {factor:.0f} times as long as one large"
 plots.bar_chart(
     spread["median"],
-    f"100 files take {factor:.0f} times as long as one; ten at a time, still {pool:.0f} times",
+    f"{title}; ten at a time, {pool:.0f} times",
     f"milliseconds, median of {rounds} rounds and range",
     "{:,.1f} ms",
     spread=spread[["lowest", "highest"]],
@@ -236,55 +238,28 @@ plots.bar_chart(
 workshop.save_results(factor=factor, pool_factor=pool, fetch=spread.T.to_dict())
 
 # %% [markdown]
-# The bytes are the same; the requests are not. (In a local run client and server are two Python
-# programs on the same cores, which probably limits what ten at a time gain; on S3 expect more.) So
-# put many pictures into a file, or fetch the small ones once, before the first step.
+# The bytes are the same; the requests are not. (Locally client and server share the cores, which
+# probably limits what ten at a time gain; on S3 expect more.) So put many pictures into a file, or
+# fetch the small ones once, before the first step.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## A channel is a folder with a name
 #
-# A **channel** is one input of a job: some objects in S3, and a name that you choose. On each
-# instance SageMaker puts the objects into a folder, and the variable `SM_CHANNEL_` plus the name in
-# capitals tells the script where. So `fit()` and the script have to use the same name: a channel
-# called `train` sets `SM_CHANNEL_TRAIN`, and the training scripts of this kit read
-# `SM_CHANNEL_TRAINING` and `SM_CHANNEL_TEST`.
-
-# %% [markdown]
-# If you pass an address without a name, `fit("s3://bucket/folder")`, SageMaker's SDK chooses the
-# name. The next cell builds such a request, sends nothing, and prints its channel:
-
-# %% jupyter={"source_hidden": true}
-from sagemaker.inputs import TrainingInput
-from sagemaker.pytorch import PyTorch
-
-from workshop.jobs.job_preview import preview_session
-
-region = session.boto_session.region_name
-preview = preview_session(target, seat, region, session.outputs)  # keeps requests, sends none
-bare = PyTorch(
-    entry_point="look_at_channels.py",
-    framework_version="2.2.0",
-    py_version="py310",
-    instance_type=instance_type,
-    instance_count=1,
-    **preview.job_settings("bare", source_dir=workshop.DEMOS),
-)
-bare.fit(f"{data}/digits/training", wait=False)
-(made,) = preview.requests[-1]["InputDataConfig"]
-print(made["ChannelName"], made["DataSource"]["S3DataSource"]["S3DataDistributionType"])
-
-# %% jupyter={"source_hidden": true} tags=["results"]
-workshop.save_results(bare_channel=made["ChannelName"])
-
-# %% [markdown]
-# Then `SM_CHANNEL_TEST` isn't set, and a script that tests on the training folder instead measures
+# A **channel** is one input of a job: objects in S3, and a name that you choose. On each instance
+# they become a folder, and the variable `SM_CHANNEL_` plus the name in capitals tells the script
+# where. So `fit()` and the script have to use the same name: a channel called `train` sets
+# `SM_CHANNEL_TRAIN`, and the training scripts of this kit read `SM_CHANNEL_TRAINING` and
+# `SM_CHANNEL_TEST`.
+#
+# An address without a name, `fit("s3://bucket/folder")`, becomes a channel called `training`. Then
+# `SM_CHANNEL_TEST` isn't set, and a script that tests on the training folder instead measures
 # accuracy on the data that it trained on.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Which files an instance gets
 #
-# In lesson 01 the ranks divided the data themselves. A channel can also do it, for whole instances,
-# with its `distribution`:
+# In lesson 01 the ranks divided the data themselves. A channel can do it for whole instances, with
+# its `distribution`:
 #
 # - `FullyReplicated`, the default: every instance gets every file;
 # - `ShardedByS3Key`: every file goes to exactly one instance. With more instances than files some
@@ -302,6 +277,9 @@ guess = workshop.guess(
 )
 
 # %%
+from sagemaker.inputs import TrainingInput
+from sagemaker.pytorch import PyTorch
+
 channels = {
     "training": TrainingInput(f"{data}/digits/training", distribution="ShardedByS3Key"),
     "test": TrainingInput(f"{data}/digits/test", distribution="FullyReplicated"),
@@ -364,7 +342,9 @@ def reads(channel_divides: bool, script_divides: bool, ranks: int = 2) -> np.nda
     times = np.zeros(sum(sizes), int)
     for rank in range(ranks):
         share = np.concatenate(parts[rank::ranks] if channel_divides else parts)
-        times[share[rank::ranks] if script_divides else share] += 1
+        if script_divides:
+            share = share[rank::ranks]
+        times[share] += 1
     return times
 
 
@@ -509,11 +489,11 @@ display(workshop.show_function("train/train_tf_fit.py", "stream"))
 workshop.show_function("train/train_tf_fit.py", "batches")
 
 # %% [markdown]
-# What does that save? The next cell reads 50,000 records as the script does, and whole, into
-# arrays. **Predict, then run.**
+# What does that save? The next cell reads 50,000 records (without CIFAR-10: 2,000, 25 times over)
+# as the script does, and whole, into arrays. **Predict, then run.**
 
 # %%
-guess = workshop.guess(memory="Reading whole: how many times the memory of streaming?")
+guess = workshop.guess(memory="Reading whole: how many times the additional memory of streaming?")
 
 # %%
 parts = sorted((pictures / "train").glob("*.tfrecord"))
@@ -522,7 +502,7 @@ script = [sys.executable, workshop.DEMOS / "read_tfrecord.py", pictures / "train
 reading = pd.DataFrame(processes.run_together(script)).set_index("how")
 shown = {
     "megabytes": "files (MB)",
-    "grown_megabytes": "peak memory (MB)",
+    "grown_megabytes": "memory grown by (MB)",
     "seconds_to_first_batch": "first batch after (s)",
     "seconds": "all batches after (s)",
 }
@@ -531,25 +511,26 @@ guess.compare(memory=ratio["grown_megabytes"])
 reading[list(shown)].rename(columns=shown)
 
 # %% jupyter={"source_hidden": true}
-peak, files_mb = reading["grown_megabytes"], reading.loc["whole", "megabytes"]
+grown, files_mb = reading["grown_megabytes"], reading.loc["whole", "megabytes"]
 buffer = 10_000 * (statistics.median(lengths) + 16) / 1e6
-print(
-    f"The shuffle buffer of 10,000 records is {buffer:.0f} of streaming's {peak['stream']:.0f} MB."
-)
-print(f"Reading whole took {peak['whole'] / files_mb:.1f} times the size of the files.")
+copies = 3 * 3072 * reading.loc["whole", "records"] / 1e6
+print(f"The shuffle buffer of 10,000 records is {buffer:.0f}", end=" ")
+print(f"of streaming's {grown['stream']:.0f} MB.")
+print(f"Reading whole took {grown['whole'] / files_mb:.1f} times the size of the files.")
+print(f"Three copies of the pixels are {copies:.0f} of its {grown['whole']:.0f} MB.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert ratio["grown_megabytes"] > 2, f"Streaming took as much memory as the whole: {ratio}"
 workshop.save_results(streamed=ratio.to_dict())
 
 # %% [markdown]
-# The buffer stays as it is when the files grow. Reading whole makes copies: the parts, the array
-# put together from them, and TensorFlow's own.
+# The buffer stays as it is when the files grow. Reading whole makes copies, among them the parts,
+# the array put together from them, and TensorFlow's own.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Mistakes that raise no error
 #
-# The cells below show the first three of four:
+# The cells below show all three:
 #
 # - **One pattern for everything.** `*.tfrecord` over one folder mixes training and test files, and
 #   the accuracy is too high. Use two channels.
@@ -557,9 +538,6 @@ workshop.save_results(streamed=ratio.to_dict())
 #   the records, too, through a buffer larger than a file, as `batches` does.
 # - **`repeat()` with `steps_per_epoch=100`.** What Keras then calls an epoch is 100 batches, not
 #   one pass through the data.
-# - **A large global batch**, say 32,768, with the learning rate of a small one. Scale the rate,
-#   raise it slowly (below with `warmup-steps`), and check the accuracy ([lesson
-#   01](01_data_parallelism.ipynb)).
 
 # %% jupyter={"source_hidden": true}
 pixels = planes / 255
@@ -604,9 +582,10 @@ workshop.save_results(accuracy_apart=apart, accuracy_mixed=mixed, passes=passes,
 # ## Resume within an epoch
 #
 # A job that is interrupted in the middle of an epoch has seen some records and not the others. A
-# stream has no index from which to take the others. But if a seed alone decides the order, the
-# stream can be made again, and its first batches skipped (`tf.data`: `shuffle(size, seed=…)` and
-# `skip`). So the checkpoint holds the seed, the epoch and the number of batches.
+# stream has no index from which to take those. But if a seed alone decides an epoch's order, the
+# stream can be made again, and its first batches skipped: in `tf.data` with
+# `shuffle(size, seed=seed + epoch)` and `skip`. So the checkpoint holds the seed, the epoch and the
+# number of batches. (With one seed for all epochs, as in `batches`, skip the earlier ones, too.)
 #
 # **Predict.** Ten batches of 64 are done, of 2,000 pictures.
 
@@ -639,20 +618,22 @@ for way, rest in resumed.items():
     twice = sum(count == 2 for count in times.values())
     same = whole[:done] + rest == whole
     rows[way] = {"seen twice": twice, "never seen": len(whole) - len(times), "as planned": same}
+again, lost = rows["the epoch again"]["seen twice"], rows["skip, another seed"]["never seen"]
+guess.compare(again=again, other_seed=lost)
 pd.DataFrame(rows).T
 
-# %%
-guess.compare(
-    again=rows["the epoch again"]["seen twice"],
-    other_seed=rows["skip, another seed"]["never seen"],
-)
+# %% jupyter={"source_hidden": true}
+total = len(whole)
+evenly = done * (total - done) / total
+print(f"Perfect shuffling would have lost {done} x {total - done:,} / {total:,} = {evenly:.0f}.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(resumed=rows)
 
 # %% [markdown]
-# Only the last way continues as the interrupted epoch would have. Skipping still reads what it
-# throws away. For PyTorch, torchdata's
+# A buffer of two files leaves early records early, so the two orders begin with much the same
+# pictures. Only the last way continues as the interrupted epoch would have. Skipping still reads
+# what it throws away. For PyTorch, torchdata's
 # [StatefulDataLoader](https://pytorch.org/data/0.11/stateful_dataloader_tutorial.html) has a
 # `state_dict()`, which by default holds the number of batches too, and skips them. What else a
 # checkpoint must hold is in [lesson 10](10_interruptions_and_failures.ipynb).
@@ -663,10 +644,11 @@ workshop.save_results(resumed=rows)
 # Each channel of the job has `input_mode="FastFile"`: SageMaker streams a file from S3 while the
 # script reads it: best from front to back, and the job starts sooner with few files
 # ([AWS](https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_AlgorithmSpecification.html),
-# read in November 2026). (The emulator copies the files first; the script sees the same folder.)
-# **Pipe mode** is FastFile's predecessor: the script reads a named pipe, in TensorFlow with
-# `sagemaker_tensorflow`, which [lists no TensorFlow after
-# 2.14](https://github.com/aws/sagemaker-tensorflow-extensions#requirements).
+# read in November 2026). (The emulator copies the files first; the script sees the same folder.) It
+# replaces **Pipe mode**, whose package [lists no TensorFlow after
+# 2.14](https://github.com/aws/sagemaker-tensorflow-extensions#requirements). `warmup-steps` raises
+# the learning rate slowly, which a large global batch needs ([lesson
+# 01](01_data_parallelism.ipynb)).
 
 # %%
 from sagemaker.tensorflow import TensorFlow
@@ -714,7 +696,7 @@ if trained:
     print(f"Test accuracy after {steps} steps: {reached:.1%}; guessing gets 10 %.")
     if not cifar10 and reached < apart:  # the same pictures
         print(f"The linear classifier got {apart:.1%}: it is solved exactly, while the network")
-        print("has only begun to learn.")
+        print(f"has made only {steps} steps.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 if trained:
@@ -723,7 +705,7 @@ if trained:
 
 # %% [markdown]
 # With an empty `cifar10` this says nothing about CIFAR-10. Other formats for many records in a file
-# are WebDataset's tar files and Parquet; the same rules hold.
+# are WebDataset's tar files and Parquet.
 #
 # ## Exercises
 #
@@ -741,8 +723,8 @@ workshop.quiz("09")
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Summary
 #
-# - A step = compute + wait + exposed communication. With files of a few KB, waiting for data is
-#   mostly waiting for requests: put many records into one file, or fetch ahead with workers.
+# - A step = compute + wait + exposed communication. With files of a few KB, it waited mostly for
+#   requests: put many records into one file, or fetch ahead with workers.
 # - A channel `name` becomes the variable `SM_CHANNEL_NAME`. An address alone becomes `training`.
 # - Divide the data once: by rank in the script, or by instance in the channel and then by
 #   local_rank.

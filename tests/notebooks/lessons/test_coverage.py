@@ -70,6 +70,14 @@ def test_a_loader_takes_no_sampler_and_shuffle():
         DataLoader([1, 2], sampler=SequentialSampler([1, 2]), shuffle=True)
 
 
+def test_a_bare_address_becomes_the_channel_training():
+    """What lesson 09 says of `fit("s3://bucket/folder")`."""
+    from sagemaker.job import _Job
+
+    (channel,) = _Job._format_inputs_to_input_config("s3://bucket/folder")
+    assert channel["ChannelName"] == "training"
+
+
 @pytest.mark.parametrize("old", ["distributions", "train_instance_count"])
 def test_the_sdk_takes_old_names_and_warns(old):
     """Row 27, and what lesson 05 says of `train_instance_count`."""
