@@ -782,7 +782,11 @@ broken_estimator.fit(channels, wait=False)
 broken = workshop.follow(broken_estimator)
 
 # %% [markdown]
-# <!-- SDK v3: again -->
+# <details><summary>With version 3 of the SDK</summary>
+#
+# As above, with `train_tf_ps_broken.py` from `../scripts/demos` and two instances.
+#
+# </details>
 
 # %% [markdown]
 # The status is `Completed`, the loss is small, and a model is in S3. Yet the processes exchanged

@@ -1,24 +1,3 @@
-# %% measure 2 x 1
-# Version 3 passes `process_count_per_node` to `mpirun -np` as it is: give the number of all ranks,
-# and say with `--map-by` how many an instance gets.
-trainer = ModelTrainer(
-    source_code=SourceCode(source_dir="../scripts/demos", entry_script="measure_scaling.py"),
-    distributed=MPI(
-        process_count_per_node=2,
-        mpi_additional_options=["--map-by", "ppr:1:node", "-x", "OMPI_MCA_mpi_yield_when_idle=1"],
-    ),
-    compute=Compute(instance_type="ml.c5.xlarge", instance_count=2),
-    hyperparameters={"global-batch-size": 512, "steps": 3, "rounds": 5, "library": "tensorflow"},
-    input_data_config=[
-        InputData(channel_name="training", data_source=f"s3://{bucket}/data/digits-28/training"),
-        InputData(channel_name="test", data_source=f"s3://{bucket}/data/digits-28/test"),
-    ],
-    stopping_condition=StoppingCondition(max_runtime_in_seconds=900),
-    training_image=image("tensorflow", "2.12.0", "ml.c5.xlarge"),
-    **shared("horovod"),
-)
-trainer.with_metric_definitions(METRICS).train(wait=False)
-
 # %% measure 2 x 2 in a VPC
 trainer = ModelTrainer(
     source_code=SourceCode(source_dir="../scripts/demos", entry_script="measure_scaling.py"),
@@ -27,7 +6,7 @@ trainer = ModelTrainer(
         mpi_additional_options=["--map-by", "ppr:2:node", "-x", "OMPI_MCA_mpi_yield_when_idle=1"],
     ),
     compute=Compute(instance_type="ml.c5.xlarge", instance_count=2),
-    hyperparameters={"global-batch-size": 512, "steps": 3, "rounds": 5, "library": "tensorflow"},
+    hyperparameters={"global-batch-size": 512, "steps": 7, "rounds": 5, "library": "tensorflow"},
     input_data_config=[
         InputData(channel_name="training", data_source=f"s3://{bucket}/data/digits-28/training"),
         InputData(channel_name="test", data_source=f"s3://{bucket}/data/digits-28/test"),

@@ -9,7 +9,7 @@ trainer = ModelTrainer(
         "train": "DDP,fp16,PowerSGD,top-k,accumulation,local SGD,DiLoCo,top-k without memory,local SGD 64,alone",
         "seeds": "0,1,2",
         "steps": 192,
-        "time": "DDP,fp16,PowerSGD,top-k,accumulation,local SGD,DiLoCo,alone,DDP again",
+        "time": "DDP,fp16,PowerSGD,top-k,accumulation,local SGD,DiLoCo,alone,DDP again,alone again",
         "rounds": 5,
     },
     environment={"LOCAL_SAGEMAKER_BANDWIDTH": "wide"},
