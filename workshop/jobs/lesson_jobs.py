@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -100,8 +101,8 @@ def lesson_jobs(lesson: str, values: Mapping[str, Any] | None = None) -> list[Le
 def check_parameters(where: str, values: Mapping[str, Any], known: Mapping[str, Any]) -> None:
     """Check names and values against those of a notebook's parameters cell.
 
-    Raises WrongParameter for a name that it does not set, and a value of another type than the
-    cell's own. where: begins the message.
+    Raises WrongParameter for a name that it does not set, a value of another type than the cell's
+    own, and a number that is below 0 or none. where: begins the message.
     """
     if unknown := sorted(set(values) - set(known)):
         raise WrongParameter(
@@ -115,10 +116,13 @@ def check_parameters(where: str, values: Mapping[str, Any], known: Mapping[str, 
 
 def expected_kind(value: object, default: object) -> str | None:
     """What a parameter must be, with its default as an example; None if the value fits."""
+    is_number = type(default) in (int, float)
     kinds = (int, float) if type(default) is float else (type(default),)
-    if default is None or type(value) in kinds:
+    fits = type(value) in kinds and (not is_number or 0 <= value < math.inf)  # type: ignore[operator]
+    if fits or default is None:
         return None
-    return f"{type(default).__name__}, such as {default!r}"
+    limit = " that is not below 0" if is_number else ""
+    return f"{type(default).__name__}{limit}, such as {default!r}"
 
 
 def lesson_parameters(lesson: str) -> dict[str, Any]:

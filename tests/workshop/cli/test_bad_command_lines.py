@@ -43,7 +43,7 @@ ROWS = [
     Row(
         "a parameter of another type",
         "preflight 05 --offline -p instance_count=many",
-        ("instance_count is 'many'", "expected int, such as 2"),
+        ("instance_count is 'many'", "expected int that is not below 0, such as 2"),
     ),
     Row(
         "a seat with a space",

@@ -11,10 +11,12 @@ CELL = "target = 'local'\nepochs = 20\nrate = 0.05\nsubnets = []\nfast = False\n
 RIGHT = [("epochs", 3), ("rate", 1), ("rate", 0.5), ("subnets", ["a"])]
 RIGHT += [("fast", True), ("half", "anything"), ("target", "aws")]
 WRONG = [
-    ("epochs", 2.5, "int, such as 20"),
+    ("epochs", 2.5, "int that is not below 0, such as 20"),
+    ("epochs", -1, "int that is not below 0"),
+    ("rate", float("nan"), "float that is not below 0"),
     ("epochs", True, "int"),
     ("epochs", None, "int"),
-    ("rate", "fast", "float, such as 0.05"),
+    ("rate", "fast", "float that is not below 0, such as 0.05"),
     ("subnets", "a", r"list, such as \[\]"),
     ("fast", 1, "bool, such as False"),
 ]
