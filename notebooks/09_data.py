@@ -120,8 +120,8 @@ waited = pd.DataFrame(processes.run_together(script, timeout=500))
 waited["share"] = waited["wait"] / (waited["wait"] + waited["compute"])
 shares = waited.groupby("way")["share"].agg(["median", "min", "max"])
 step = 1000 * waited.groupby("way")[["compute", "wait"]].median()
-medians = 100 * shares["median"]
-guess.compare(single=medians["one by one"], workers=medians["2 workers"])
+percent = 100 * step["wait"] / step.sum(axis=1)
+guess.compare(single=percent["one by one"], workers=percent["2 workers"])
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 names = {
@@ -134,9 +134,9 @@ names = {
 low, high = ({way: f"{share:.0%}" for way, share in shares[end].items()} for end in ("min", "max"))
 waits = {way: low[way] + f" to {high[way]}" * (low[way] != high[way]) for way in names}
 title = "A step waits {:.0f}% of its time one by one, {:.0f}% with two workers,\n".format(
-    *medians[["one by one", "2 workers"]]
+    *percent[["one by one", "2 workers"]]
 )
-title += f"{medians['1 file']:.1f}% from one file read beforehand"
+title += f"{percent['1 file']:.1f}% from one file read beforehand"
 alt = f"{title}. " + "; ".join(
     f"{name}: {step.loc[way, 'compute']:.1f} ms computing and {step.loc[way, 'wait']:.1f} waiting"
     for way, name in names.items()
@@ -176,8 +176,8 @@ workshop.save_results(waiting=shares.T.to_dict(), step_ms=step.T.to_dict())
 # **Why?** A step = compute + wait + exposed communication (what computing doesn't hide of the
 # all-reduce; a single rank has none). One by one, each picture costs a request, and the model waits
 # for ten of them. Workers fetch while it computes. But each batch has to come from their process to
-# the model's, even if it was in memory, and they need cores. Starting them isn't counted here; it
-# pays over many steps. A GPU computes faster, so the same wait is a larger part of its steps.
+# the model's, even if it was in memory, and they need cores. Starting them isn't counted here: it
+# pays off over many steps. A GPU computes faster, so the same wait is a larger part of its steps.
 #
 # ## Many small files, or few large ones
 #
