@@ -665,7 +665,7 @@ for name, scaling in measured.items():
     verdict = "no difference shown"
     if (exposed > exchange).all() or (exposed < exchange).all():
         verdict = "more is lost" if exposed.median() > exchange.median() else "a part is hidden"
-    parts = f"exposed {exposed.median():.1f} ms, exchange alone {exchange.median():.1f} ms"
+    parts = f"exposed {max(0, exposed.median()):.1f} ms, exchange alone {exchange.median():.1f} ms"
     print(f"{name}: {parts}: {verdict}.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
