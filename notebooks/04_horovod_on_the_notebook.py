@@ -125,9 +125,11 @@ print(f"Two ranks are {large.speed_up.text} times as fast as one process.")
 print(f"The ceiling is {large.ceiling.text}: two processes compute half of the batch each, and")
 print("exchange nothing. (All have one thread.)")
 below = (large.rounds["compute"] < large.rounds["step"]).sum()
-cost = f"below 1 in {below} of {rounds} rounds"
-if compared(large, "compute") != "slower":
-    cost += ", but within the noise of single rounds"
+slower = compared(large, "compute") == "slower"
+cost = f"below 1 in {below} of {rounds} rounds, "
+cost += "more than noise" if slower else "within the noise of single rounds"
+if large.share.median > 1:
+    cost = "something slowed the two independent processes"
 print(f"Of this ceiling two ranks reach {large.share.text}: {cost}.")
 print(f"(Measured twice, a step differs by up to a factor of {large.noise.high:.2g}.)")
 if large.ceiling.median < 1.5:
@@ -665,7 +667,7 @@ for name, scaling in measured.items():
     verdict = "no difference shown"
     if (exposed > exchange).all() or (exposed < exchange).all():
         verdict = "more is lost" if exposed.median() > exchange.median() else "a part is hidden"
-    parts = f"exposed {exposed.median():.1f} ms, exchange alone {exchange.median():.1f} ms"
+    parts = f"exposed {max(0, exposed.median()):.1f} ms, exchange alone {exchange.median():.1f} ms"
     print(f"{name}: {parts}: {verdict}.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
