@@ -660,6 +660,9 @@ if not late:
 else:
     print(f"Not measured here: {late}")
 
+# %% [markdown]
+# <!-- SDK v3: again -->
+
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(latency_added=added, not_delayed=late, rounds_ms=rounds_ms.to_dict())
 

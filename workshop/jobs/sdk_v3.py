@@ -89,7 +89,8 @@ ONE_FOLDER = (
 SENTENCES = {
     "SMDDP": "Version 3 has nothing that starts SMDDP: no key, and its `MPI` starts a plain "
     "`mpirun`, without SMDDP's. Such a job takes version 2.",
-    "again": "The code above for version 3, with the other values of this cell.",
+    "again": "The last code for version 3 above, with this cell's instances, hyperparameters and "
+    "environment.",
 }
 NETWORKING = "Networking(subnets=subnets, security_group_ids=security_group_ids)"
 CHECKPOINTS = 'CheckpointConfig(s3_uri=f"s3://{bucket}/jobs/checkpoints/{time.time():.0f}")'
