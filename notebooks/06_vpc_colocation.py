@@ -477,7 +477,7 @@ plots.grouped_bar_chart(found_ms, title, "ms for an all-reduce", bounds=model_ms
 if "2 x 4" in found_ms.index:
     gain = found_ms.loc["2 x 4", "gloo"] / found_ms.loc["2 x 4", "hierarchical"]
     answers = {"network": found_ms.loc["2 x 4", "gloo"], "gain": gain}
-    if "4 x 2" in found_ms.index:
+    if "again" in questions:
         answers["again"] = found_ms.loc["4 x 2", "gloo"] / found_ms.loc["2 x 4", "gloo"]
     guess.compare(**{name: float(value) for name, value in answers.items()})
 
