@@ -13,9 +13,13 @@ from workshop.account import prices
 from workshop.account.prices import GRACE_SECONDS, PRICES, PriceNotKnown
 from workshop.account.stacks import template_parameters
 from workshop.jobs.lesson_jobs import PLANNED_SECONDS, lesson_jobs
-from workshop.paths import TEACHING
+from workshop.paths import ROOT, TEACHING
 
 LESSONS = {lesson: path.read_text(encoding="utf-8") for lesson, path in lessons().items()}
+MINUTES = {
+    lesson: int(re.search(r"\*\*Time:\*\* (\d+) minutes", text)[1])
+    for lesson, text in LESSONS.items()
+}
 GUIDE = (TEACHING / "guide.md").read_text(encoding="utf-8")
 FIRST_RUN = (TEACHING / "first_run_on_aws.md").read_text(encoding="utf-8")
 PRICE = tomllib.loads(PRICES.read_text(encoding="utf-8"))
@@ -59,6 +63,11 @@ def test_what_is_made_is_in_step():
         tables.filled("<!-- made: lunch -->\n<!-- end -->")
 
 
+def test_the_readme_states_the_lessons_own_minutes():
+    rows = re.findall(r"(?m)^\| \[(\d\d) [^|]*\| (\d+) \|", (ROOT / "README.md").read_text())
+    assert {lesson: int(minutes) for lesson, minutes in rows} == MINUTES
+
+
 def test_the_timetables_fit_their_hours_and_take_the_lessons_own_minutes(monkeypatch):
     planned = tables.planned()
     assert [timetable.name for timetable in planned] == ["Half a day", "A day", "Two days"]
@@ -68,8 +77,7 @@ def test_the_timetables_fit_their_hours_and_take_the_lessons_own_minutes(monkeyp
         assert all(sum(block.minutes for block in day) <= 8 * 60 for day in timetable.days), name
         blocks = dict(block for day in timetable.days for block in day)
         for lesson in timetable.lessons:
-            stated = int(re.search(r"\*\*Time:\*\* (\d+) minutes", LESSONS[lesson])[1])
-            assert blocks[tables.lesson(lesson).title] == stated, lesson
+            assert blocks[tables.lesson(lesson).title] == MINUTES[lesson], lesson
     assert set(LESSONS) == set(planned[-1].lessons), "two days leave a lesson out"
     monkeypatch.setitem(tables.plan()["timetables"][0], "blocks", [{"lesson": "42"}])
     with pytest.raises(tables.BadPlan, match=r"42_\*\.py is not there"):
