@@ -122,8 +122,8 @@ result = workshop.follow(estimator)
 # %% [markdown] slideshow={"slide_type": "slide"}
 # You should see `Completed`. **Seven things just happened**, and the rest of the lesson shows each:
 #
-# 1. Two *stacks* were created, unless they were there from an earlier run: a bucket for files, and
-#    a role that says what the job may do.
+# 1. Two *stacks* were created, or brought up to date: a bucket for files, and a role that says what
+#    the job may do.
 # 2. The digits went to **S3**, AWS's store for files, unless they were there.
 # 3. `fit` sent one request, `CreateTrainingJob`. The SDK wrote it from the estimator.
 # 4. An instance was taken. Data and a *container image* (Python, TensorFlow and all else) were
@@ -167,9 +167,9 @@ parts["save the model"] = ended - at["weights"]
 # %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
 begin, whole = parts["start, import, build the model"], seconds["Training"]
 title = f"Of {whole:.1f} s of Training all steps took {in_steps:.1f} s; "
-title += f"{begin:.1f} s passed before the first"
+title += f"{begin:.1f} s passed before training began"
 alt = f"{title}. " + ", ".join(f"{name}: {length:.1f} s" for name, length in parts.items())
-with plots.canvas(title, "seconds since Training began", size=(8, 2), alt=alt) as axes:
+with plots.canvas(title, "seconds of Training, added up by kind", size=(8, 2), alt=alt) as axes:
     left = 0.0
     for (name, length), colour in zip(parts.items(), plots.COLOURS, strict=False):
         label = f"{name}: {length:.1f} s"

@@ -149,8 +149,8 @@ records = {name: scaling.record() for name, scaling in (("large", large), ("smal
 #
 # The solid curve is not fitted: a step that computes, then exchanges for r times as long, takes
 # 1 + r times as long. So the share is 1 / (1 + r), for any number of ranks, if nobody waits and
-# averaging costs nothing else. On the dashed one it is hidden, at best, behind `backward()`: about
-# two thirds of the computing, so up to r = 2/3 it costs nothing.
+# averaging costs nothing else. Dashed: at best the exchange hides behind `backward()`, about two
+# thirds of the computing, so up to r = 2/3 it costs nothing.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## The model whole, the batch in parts
@@ -535,7 +535,8 @@ tested.insert(0, "gradients, kB", [run.gradient_bytes / 1000 for run in workload
 tested.round(2)
 
 # %% [markdown]
-# The two columns come from different processes, at different times. So we begin at the r that two
+# The two columns come from different processes, at different times: where the last is far from 1,
+# don't trust alpha and beta for milliseconds. So we begin at the r that two
 # ranks measured, and take from the line only how the exchange *grows* with N. The table is for N
 # ranks with a core and a link each, if computing divides evenly, nobody waits and averaging costs
 # nothing else: their share of the ceiling, and the **speed-up**, N × share.
@@ -543,7 +544,11 @@ tested.round(2)
 
 # %%
 def computed_share(scaling, n, way, r):
-    """Of n ranks, if two have this r; in strong scaling they divide the batch of the two."""
+    """Of n ranks, if two have this r.
+
+    The exchange grows by all_n / two. In strong scaling a rank computes 2 / n as long as one of
+    two, so r grows by n / 2, too.
+    """
     two, all_n = (estimated_seconds("ring", scaling.gradient_bytes, k, link) for k in (2, n))
     return share_at(r * all_n / two * (n / 2 if way == "strong" else 1))
 
@@ -648,7 +653,8 @@ workshop.save_results(held_out=held_out)
 # much, so it is raised slowly: a **warm-up**. Goyal et al. trained ResNet-50 that way on 256 GPUs
 # with no loss of accuracy, up to a batch of 8,192
 # ([arXiv:1706.02677](https://arxiv.org/abs/1706.02677), 2017). With the **momentum** of 0.9 used
-# here each gradient acts about ten times, so a rate of 0.64 moves the weights like 6.4 without.
+# here each gradient moves the weights ten times as far in all, so a rate of 0.64 moves the weights
+# like 6.4 without.
 #
 # N ranks compute what one process computes with the whole batch, so one process stands for them:
 # batch 256 for 8 ranks, 1,024 for 32. All settings use the same **seeds** (of the first weights and
@@ -733,18 +739,18 @@ print(f"{loss_far['first loss']:.2f} to {loss_far['last loss']:.2f}.")
 # With the same rate it learns less: an eighth of the updates moves the weights about an eighth as
 # far. The scaled rate makes up for much of that.
 #
-# The rule has a limit. The last two rows make the same 20 updates, so what lies between them is the
+# The rule has a limit. (But an epoch of batch 1,024 is one update here, so its warm-up is only
+# three.) The last two rows make the same 20 updates, so what lies between them is the
 # rate. From batch 256 to the last row the rate stays, and the updates fall from 100 to 20; whether
 # a rate between the two would do better isn't tested here. So adding ranks has two limits: in
-# strong scaling the *speed* stops growing, in weak scaling the *learning* does. For a training of
-# your own:
+# strong scaling soon stops gaining *speed*; weak scaling gains for longer, but costs *learning*.
+# For a training of your own:
 #
 # 1. Measure the ceiling, r and the noise with two ranks.
 # 2. Add ranks, keep the batch of a rank, and scale the rate (with a warm-up where the start is
 #    unstable).
 # 3. After equal epochs compare the accuracy with the small batch's, over several seeds. Stop where
-#    you lose more than you accept (batch 256 loses some here), or where the share no longer pays
-#    for a rank.
+#    you lose more than you accept, or where the share no longer pays for a rank.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert base > scaled > same, f"Expected base > scaled > same rate: {middle.round(3).to_dict()}"

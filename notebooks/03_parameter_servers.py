@@ -183,8 +183,10 @@ off = middle["step"] / (middle["passed"] / rate) - 1 if rate else []
 workshop.save_results(off_bytes=list(off))
 
 # %% [markdown]
-# "Bytes only" is 4 / 1, and 8 P / 1.5 P. Ratios so far from 1 need no A/A. With your α and β of
-# lesson 02 a ring of 4 takes 6 · (α + β · P / 4), and a server 8 · (α + β · P) if nothing overlaps.
+# "Bytes only" is 4 / 1, and 8 P / 1.5 P. Ratios of 4 in every round are far outside any noise
+# floor that we saw, so the job skips lesson 01's A/A. A ring lies above its line, since it waits
+# six times for α: with your α and β of
+# lesson 02 it takes 6 · (α + β · P / 4), and a server 8 · (α + β · P) if nothing overlaps.
 # Where the server lies below its line, we think that `send` returned while bytes still waited in
 # the kernel: the first gradients come in while the last weights go out.
 
@@ -411,7 +413,7 @@ def calculated(t_ms):
 
 # %% jupyter={"source_hidden": true}
 print(f"In {len(ratios)} repeats the ratio was {min(ratios):.1f} to {max(ratios):.1f}:")
-print(f"{workers + 1} processes share this machine's cores, and not equally each time.")
+print(f"Perhaps because {workers + 1} processes share this machine's cores, not equally each time.")
 pushes_by_worker = slow["async"]["pushes"].groupby("worker")
 fast = [pushes for number, pushes in pushes_by_worker if number < workers]
 fast_ms = np.mean([1000 * np.diff(pushes["seconds"]).mean() for pushes in fast])
@@ -440,7 +442,8 @@ workshop.save_results(slow_share=share, speed_up=speed_up, stale_by_worker=stale
 #   2013](https://papers.nips.cc/paper/4894-more-effective-distributed-ml-via-a-stale-synchronous-parallel-parameter-server)).
 #   You build it in exercise 3.
 # - **Local SGD** (lesson 12): each worker trains alone for several steps, then all average their
-#   weights ([2018](https://arxiv.org/abs/1805.09767); DiLoCo, [2023](https://arxiv.org/abs/2311.08105)).
+#   weights ([2018](https://arxiv.org/abs/1805.09767); DiLoCo,
+#   [2023](https://arxiv.org/abs/2311.08105)).
 # - An early parameter server: DistBelief
 #   ([2012](https://papers.nips.cc/paper/4687-large-scale-distributed-deep-networks)).
 #
@@ -540,9 +543,10 @@ workshop.save_results(accuracy_by_way=accuracy[high].to_dict())
 # %% [markdown]
 # Compare "async" with "small updates, not stale": apart from how the batches are cut, only the
 # staleness differs. An update with a stale gradient goes downhill from where the weights *were*.
-# After large steps they are far from there, and it may lead uphill. So lower the rate when you
-# don't wait. Momentum applies each gradient again, when it is staler still; whether that matters
-# here, so few runs can't show.
+# After large steps they are far from there, and it may lead uphill. A lower rate loses less here,
+# but still loses. Momentum applies each gradient again, when it is staler still; whether that
+# matters here, so few runs can't show: the picture has seed 0 alone, and with another seed the
+# table may say the opposite.
 #
 # ## Bytes at the server
 #

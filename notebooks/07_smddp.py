@@ -373,16 +373,18 @@ misses = {
     for tier in ("inter_node", "intra_node")
 }
 title = f"Between instances the lines miss their messages by at most {misses['inter_node']:.0%};"
-title += f"\ninside, where a message waits for a core, by up to {misses['intra_node']:.0%}"
+title += f"\ninside, where times are mostly noise, by up to {misses['intra_node']:.0%}"
 cost_model.message_lines(messages, lines, title)
 
 # %% [markdown]
 # No α here is a latency: even the shortest message has 197 kB. Inside an instance messages wait for
-# a core, so α and β there are mostly noise, and one may be 0. Most of the time passes between
-# instances, so this costs a few per cent, most with two tiers.
+# a core, so α and β there are mostly noise; any α may come out as 0. Most of the time passes
+# between instances, so this costs a few per cent, most with two tiers.
 #
 # A step of an all-reduce ends with its slowest message; steps follow each other; and what arrives
-# has to be added, which the job timed, too. That is the whole model. It models links, not cores.
+# has to be added, which the job timed, too. For all-reduces that is the whole model: links, no
+# cores. A DDP step adds computing (recorded on one rank, shared among the machine's cores) and what
+# it hides.
 #
 # A line near its own three points proves nothing. The model has to predict what it has *not* seen:
 # all-reduces of other sizes, on other links, in other layouts, and DDP steps, all recorded. They
@@ -457,9 +459,7 @@ print(f"{len(wrong[1])} of {places[1]} in {'another job' if recorded else 'this 
 for case in pd.concat(wrong).replace(titles).to_dict("records"):
     print(f"{case['where']}: {case['predicted']}, which takes", end=" ")
     print(f"{case['slower']:.2f} times as long as {case['measured']}.")
-rival = held_out.wrong_winners(held_out.by_bytes(reduced))
-print(f"Bytes alone pick the wrong winner in {len(rival)} of {places[0]}: two tiers and ", end="")
-print("mini_herring send equally many.")
+print("Bytes alone can't choose between two tiers and mini_herring: they send equally many.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(
@@ -630,7 +630,7 @@ workshop.save_results(overlap=seen, hidden=hidden, most_hidden=most)
 
 # %% [markdown]
 # The picture shows when buckets travel, not what is saved: its steps ran under a profiler. For
-# lengths take the table. Sending also takes some of an instance's one core, so `backward()` itself
+# lengths take the table. Sending also takes some of this machine's cores, so `backward()` itself
 # gets longer; a GPU copies with engines of its own. The bucket that starts last is always exposed:
 # nothing is left to compute.
 #
@@ -688,11 +688,11 @@ ahead = [
 print(f"Rounds in which {best} hide more than DDP's default: {', '.join(ahead)}.")
 
 # %% [markdown]
-# Up to 1 Gbit/s the link limits, and small buckets come close to the line. Above 2 Gbit/s rounds of
-# one job differ by more than the curves do, and what buckets cost an instance's one core eats up
-# what is saved. (One bucket hides nothing: its curve shows that cost.) DDP's default leaves 26 MB
-# for the last bucket; with 25 MiB from the start the last one has 2.5 MB, but the first starts
-# later: at 1 and 2 Gbit/s that hides no more.
+# Up to 1 Gbit/s the link limits, and small buckets come close to the line. From 2 Gbit/s on rounds
+# of one job differ by more than the curves do, and what buckets cost the cores eats up what is
+# saved. (One bucket hides nothing: its curve shows that cost.) DDP's default leaves 26 MB for the
+# last bucket; with 25 MiB from the start the last one has 2.5 MB, but the first starts later: at 1
+# and 2 Gbit/s that hides no more.
 #
 # ## Sending less, or in another order
 #
@@ -914,7 +914,7 @@ workshop.save_results(refused=[name for name, why in reasons.items() if why])
 #
 # **What to use.** On p4d with PyTorch up to 2.5.1: measure SMDDP against NCCL. Everywhere else with
 # GPUs: the launcher `torch_distributed` and NCCL, which uses EFA through a plugin in AWS's images
-# (aws-ofi-nccl) and has trees of two tiers. On CPUs: gloo, and count bytes.
+# (aws-ofi-nccl) and has trees. On CPUs: gloo, and count bytes.
 #
 # ## Exercises
 #
@@ -939,7 +939,7 @@ workshop.quiz("07")
 #   each instance's link, two tiers 2 (I - 1) / I times. N is the number of ranks, I that of
 #   instances.
 # - A model is worth what it predicts where it was not fitted: show all errors and wrong winners
-#   beside those of a simpler model.
+#   beside the errors of a simpler model.
 # - DDP's buckets hide communication behind `backward()`, never more than `backward()` lasts, and
 #   never the last bucket.
 # - fp16 and PowerSGD change what is sent: divide before you convert, and check what is learned.

@@ -249,7 +249,7 @@ print(f"the same way twice: {low:.2f} to {high:.2f}. So ", end="")
 print("eight clients wait longer." if waits else "the rounds overlap: no proof.")
 if low > 1 or high < 1:
     print(f"(All rounds on one side of 1: chance does that in 1 of {2 ** (rounds - 1)} runs.)")
-print(f"In a request with 360 images each takes {np.median(each):.2f} ms: the time per image falls")
+print(f"In a request with 360 images each takes {np.median(each):.3f} ms: the time per image falls")
 print(f"by a factor of {factor:.0f} ", end="")
 print(f"(rounds: {factor_by_round.min():.0f} to {factor_by_round.max():.0f}).")
 guess.compare(median=one_client, slower=slower, factor=factor)
@@ -276,7 +276,7 @@ middle = np.argsort(rate["8 clients"])[rounds // 2]  # the round with the median
 r = rate["8 clients"][middle]
 throughput = per_second["8 clients"] / per_second["1 client"]
 print(f"Eight clients get {throughput:.1f} times the answers of one, so the mean answer takes")
-print(f"8 / {throughput:.1f} = {8 / throughput:.1f} times as long ", end="")
+print(f"8 / {throughput:.2f} = {8 / throughput:.1f} times as long ", end="")
 print(f"(the median one {slower:.1f} times).")
 print(f"The median round: 8 / {r:.0f} answers a second = {8000 / r:.1f} ms; ", end="")
 print(f"its mean, measured: {np.mean(took['8 clients'][middle]):.1f} ms.")
@@ -284,14 +284,14 @@ together = np.median(each) * len(images)
 an_image = (together - one_client) / (len(images) - 1)
 print(f"A request with 360 images takes {together:.0f} ms, with one {one_client:.1f} ms. ", end="")
 print("If the time grows evenly,")
-print(f"an image costs {an_image:.2f} ms, a request itself {one_client - an_image:.1f} ms.")
+print(f"an image costs {an_image:.3f} ms, a request itself {one_client - an_image:.1f} ms.")
 
 # %% [markdown]
 # The law doesn't say *where* they wait. Here the clients are threads of one Python process, on the
 # server's own cores; on AWS, `ModelLatency` in CloudWatch is the model's part, and
-# `OverheadLatency` SageMaker's. More instances raise `r`. These clients are a *closed loop*: at
-# most eight requests are under way. Users are an *open loop*: if more requests arrive than the
-# server can answer, the queue grows without end.
+# `OverheadLatency` SageMaker's. Where the server is the limit, more instances raise `r`. These
+# clients are a *closed loop*: at most eight requests are under way. Users are an *open loop*: if
+# more requests arrive than the server can answer, the queue grows without end.
 #
 # 360 images share what a request itself costs, such as signing, HTTP and calling the model. Only a
 # few answers lie beyond a 99th percentile, so look at its range.
@@ -338,8 +338,9 @@ print(f"One forgotten ml.m5.large: {a_month:.0f} USD a month.")
 workshop.save_results(usd_a_month=a_month)
 
 # %% [markdown]
-# With a network stack, `vpc_config_override` put the instance into your subnets, which are in two
-# zones. SageMaker tries to spread an endpoint's instances over them
+# If lesson 06's stack is still there (its clean-up deletes it), `vpc_config_override` puts the
+# instance into your VPC, in one of two zones. SageMaker tries to spread an endpoint's instances
+# over zones
 # ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/deployment-best-practices.html)); if this
 # lesson's single one fails, nobody answers.
 #

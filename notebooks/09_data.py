@@ -176,8 +176,9 @@ workshop.save_results(waiting=shares.T.to_dict(), step_ms=step.T.to_dict())
 # **Why?** A step = compute + wait + exposed communication (what computing doesn't hide of the
 # all-reduce; a single rank has none). One by one, each picture costs a request, and the model waits
 # for ten of them. Workers fetch while it computes. But each batch has to come from their process to
-# the model's, even if it was in memory, and they need cores. Starting them isn't counted here: it
-# pays off over many steps. A GPU computes faster, so the same wait is a larger part of its steps.
+# the model's, even if it was in memory, and they need cores (here one is free). Starting them isn't
+# counted here: it pays off over many steps. A GPU computes faster, so the same wait is a larger
+# part of its steps.
 #
 # ## Many small files, or few large ones
 #
@@ -238,9 +239,10 @@ plots.bar_chart(
 workshop.save_results(factor=factor, pool_factor=pool, fetch=spread.T.to_dict())
 
 # %% [markdown]
-# The bytes are the same; the requests are not. (Locally client and server share the cores, which
-# probably limits what ten at a time gain; on S3 expect more.) So put many pictures into a file, or
-# fetch the small ones once, before the first step.
+# The bytes are the same; the requests are not. (Locally ten threads of one Python process take
+# turns, and the server shares the cores, which probably limits what ten at a time gain; on S3
+# expect more.) So put many pictures into a file, or fetch the small ones once, before the first
+# step.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## A channel is a folder with a name
@@ -585,7 +587,8 @@ workshop.save_results(accuracy_apart=apart, accuracy_mixed=mixed, passes=passes,
 # stream has no index from which to take those. But if a seed alone decides an epoch's order, the
 # stream can be made again, and its first batches skipped: in `tf.data` with
 # `shuffle(size, seed=seed + epoch)` and `skip`. So the checkpoint holds the seed, the epoch and the
-# number of batches. (With one seed for all epochs, as in `batches`, skip the earlier ones, too.)
+# number of batches. (`batches` has one seed for all epochs: there skip the batches of all earlier
+# epochs, too.)
 #
 # **Predict.** Ten batches of 64 are done, of 2,000 pictures.
 
@@ -695,8 +698,8 @@ if trained:
     print(f"{len(ranks)} ranks, {ranks['weights_sha256'].nunique()} set of weights")
     print(f"Test accuracy after {steps} steps: {reached:.1%}; guessing gets 10 %.")
     if not cifar10 and reached < apart:  # the same pictures
-        print(f"The linear classifier got {apart:.1%}: it is solved exactly, while the network")
-        print(f"has made only {steps} steps.")
+        print(f"The linear classifier got {apart:.1%}: was the network's training too short?")
+        print(f"It has made {steps} steps: try more epochs.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 if trained:

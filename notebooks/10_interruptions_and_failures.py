@@ -363,9 +363,9 @@ workshop.show_function("train/train_torch.py", "resume")
 # ## How often to write one
 #
 # Writing a checkpoint takes C seconds, an interruption comes every M seconds on average, and t
-# seconds lie between two checkpoints. Then each second of work costs C / t seconds more for
-# writing, and t / (2 M) for work done again: an interruption, one in M seconds, costs half an
-# interval on average. The sum is smallest at the square root of 2 C M ([Young,
+# seconds lie between two checkpoints. Writing adds C / t to each second of work. An interruption
+# costs half an interval on average, t / 2, and one comes every M seconds: that adds t / (2 M). The
+# sum is smallest at the square root of 2 C M ([Young,
 # 1974](https://doi.org/10.1145/361147.361115); [Daly,
 # 2006](https://doi.org/10.1016/j.future.2004.11.016) refines it for a C that is not much smaller
 # than M). Not in the sum: the new start, which costs the same at any interval, and the copying to
@@ -468,7 +468,7 @@ costs_most = {
     "both the same": "too often costs as much as too rarely",
 }
 title = "30 s to write, one interruption an hour:\n"
-title += f"best every {large / 60:.0f} minutes; {costs_most[worse]}"
+title += f"by the formula best every {large / 60:.0f} minutes; measured: {costs_most[worse]}"
 at = np.geomspace(min(best, here) / 30, 30 * large, 200)
 up = "extra time for writing and\nrepeating, % of the work"
 writes = {
@@ -503,7 +503,8 @@ assert min(lost) == lost[1], f"The best interval must lose least: {lost}"
 workshop.save_results(write_ms=1000 * write_seconds, best_seconds=best, step_seconds=step_seconds)
 
 # %% [markdown]
-# Near the best the curve is flat: half or twice the best interval costs only a quarter more. Too
+# Near the best the curve is flat: at half or twice the best interval the extra time grows by only a
+# quarter. Too
 # rarely is worse than too often, and worse than the formula says (27 %): work that is done again
 # can be interrupted, too. Daly's refined sum, M / t x (e<sup>(t + C) / M</sup> - 1) - 1, counts
 # that (column *refined*, 34 %, within the error bar). So if in doubt, write more often. Is spot

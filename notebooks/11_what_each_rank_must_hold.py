@@ -103,7 +103,7 @@ guess = workshop.guess(
     "gradients are there once?",
     zero3="And with ZeRO-3 on four ranks?",
     shorter=(
-        "HSDP sends little between instances. Whose step is shorter over slow links?",
+        "HSDP divides within an instance. Whose step is shorter over slow links?",
         ["DDP", "HSDP", "no difference shown"],
     ),
 )
@@ -202,7 +202,7 @@ workshop.save_results(
 # After a step a rank holds **weights**, **gradients** (until `zero_grad()`) and **optimizer
 # state**. For float32 and AdamW they are 4 + 4 + 8 = 16 bytes for each parameter. (Mixed precision
 # has 16, too: exercise 11.1.) During a step **activations** are added, which forward leaves behind
-# for backward. They grow with the batch, and no way divides them.
+# for backward. They grow with the batch, and none of the five ways divides them.
 
 # %% [markdown]
 # If they don't fit, give each rank a smaller batch, or take **activation checkpointing**: keep only
@@ -456,18 +456,19 @@ workshop.save_results(gathers=gathers, scatters=scatters)
 
 # %% [markdown]
 # With ZeRO-3 block 1's second gather starts while block 2 is still whole (**prefetch**): its bytes
-# lie in a buffer until block 1 uses them. So a rank holds one block, in backward up to two, and
-# beside them the outermost part, whose forward and backward enclose theirs. Where a row is blank
-# it holds its shard (and, until the reduce-scatter, whole gradients).
+# lie in a buffer until block 1 uses them. So a rank holds one block, in backward up to two (on GPUs
+# in forward, too), and beside them the outermost part, whose forward and backward enclose theirs.
+# Where a row is blank it holds its shard (and, until the reduce-scatter, whole gradients).
 #
 # HSDP is ZeRO-3 on a **mesh**: `fully_shard(module, mesh=mesh)`, here with
 # `mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))`: the ranks
 # `[[0, 1], [2, 3]]`. Along a row, an instance, the model is divided; down a column ranks hold the
 # same shard, and all-reduce its gradients.
 #
-# The peak of a step is a sum. Divided gradients are not in it: `zero_grad()` has freed them. DDP's
-# stay, in its buckets, so the line behind its bar is activations alone. ZeRO-3 and HSDP have
-# gathered two of four blocks and the outermost part.
+# The peak of a step is a sum: the activations of the 4 sequences of a rank, and what it holds then.
+# Divided gradients are not in it: `zero_grad()` has freed them. DDP's stay, in its buckets, so the
+# line behind its bar is activations alone. ZeRO-3 and HSDP have gathered two of four blocks and the
+# outermost part.
 
 # %% jupyter={"source_hidden": true}
 ddps_line = peak["DDP"] - after["DDP"]
@@ -563,7 +564,7 @@ if rate:
     over_nccl.name = "the same, NCCL's bytes (computed)"
 over = f"links of {mbit:g} Mbit/s" if rate else f"the links of {instance_type}"
 title = f"Over gloo and {over} ZeRO-3's step takes {costs.median():.1f} times as long as DDP's,\n"
-title += f"HSDP's {(1 / gains['DDP']).median():.2f} times: {shown['DDP']}"
+title += f"HSDP's {(1 / gains['DDP']).median():.2f} times ({shown['DDP']})"
 style = {"spread": interleaved.summary(ms), "source": source, "colour": plots.COLOURS[0]}
 label = f"ms per step (median, lowest and highest of {len(ms)} rounds)"
 plots.bar_chart(ms.median(), title, label, bounds=bounds, rivals=over_nccl, **style)
@@ -733,13 +734,13 @@ workshop.save_results(held_off=off_by.max())
 # ³ And 3 passes inside each instance.
 
 # %% [markdown]
-# Over a link go 2 · (N - 1) / N models in a ring of N ranks, and 2 · (I - 1) / I in rings of one
-# rank from each of I instances. With two instances of 8 ranks HSDP sends 0.53 of what DDP sends,
-# with 16 of them 0.94.
+# Over each link go 2 · (N - 1) / N models with DDP on N ranks, and 2 · (I - 1) / I with HSDP on I
+# instances. With 8 ranks on each, HSDP sends 0.53 of what DDP sends on 2 instances, 0.94 on 16.
 #
 # **First make activations fit.** Then take the first row that leaves room for them and whose
-# sending computing can hide: bytes / bandwidth is at most computing, and the two overlap (not in
-# ZeRO-1 as shown). If there is none, time the rows that fit, first the one that sends least.
+# sending hides behind computing (our ZeRO-1's doesn't): bytes / bandwidth must be at most the
+# computing that it overlaps. Gradients overlap with backward, two thirds of it; what ZeRO-2 gathers
+# with forward, a third. If there is none, time the rows that fit, first the one that sends least.
 
 # %% jupyter={"source_hidden": true}
 if rate:
@@ -787,18 +788,23 @@ computing = 6 * parameters * tokens / flops
 room = on_gpu["left of 80 GB for activations"]
 fits = room.index[room >= activations]
 waiting = on_gpu["seconds at 50 GB/s"]
-hidden = [way for way in fits if way != "ZeRO-1" and waiting[way] <= computing]
+longer = {"ZeRO-3": 1}  # the others' sending has two thirds of computing, or its half one third
+hidden = [
+    way for way in fits if way != "ZeRO-1" and waiting[way] * longer.get(way, 3 / 2) <= computing
+]
 print(f"{activations} GB of activations fit with {', '.join(fits) or 'no way'}.", end=" ")
 print(f"Computing takes\n6 x parameters x tokens operations: {computing:.1f} s.", end=" ")
 print(f"The first row that meets the rule: {hidden[0] if hidden else 'none'}.")
 if hidden[:1] == ["ZeRO-2"]:
-    least = waiting["ZeRO-2"] * flops / (6 * parameters)
-    print(f"(It can hide its sending from {least:,.0f} tokens a rank on.)")
+    gather = waiting["ZeRO-2"] / 2  # its other half, the gradients, has backward's two thirds
+    print(f"(It can hide its sending from {3 * gather * flops / (6 * parameters):,.0f}", end=" ")
+    print("tokens a rank on.)")
     print("HSDP sends about half as much over the link and holds less, for 3 passes inside the")
     print("instance: time both.")
 
 # %% [markdown]
-# ZeRO-3 is for models larger than the GPU memory of one instance.
+# ZeRO-3 over several instances is for when four models and the activations exceed the GPU memory of
+# one.
 #
 # For your own model change the numbers above.
 #

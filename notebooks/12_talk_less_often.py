@@ -101,10 +101,10 @@ if recorded:
 #
 # **This page's rule:** We call a difference *shown* if
 #
-# 1. it exceeds the noise. For times: the largest ratio, in one round, of DDP to a second DDP or of
-#    *alone* to a second *alone*. For losses: the gap between DDP's best and worst seed, the
-#    **threshold**; a way's gap is the median over the seeds of its loss minus DDP's. A smaller gap
-#    can be real, as training repeats exactly; we don't call it worse;
+# 1. it exceeds the noise. For times: the largest ratio of two equal runs (DDP and a second DDP,
+#    *alone* and a second *alone*) in any round. For losses: the gap between DDP's best and worst
+#    seed, the **threshold**; a way's gap is the median over the seeds of its loss minus DDP's. A
+#    smaller gap can be real, as training repeats exactly; we don't call it worse;
 # 2. it has one sign in all rounds and with all seeds. (Three seeds agree by luck once in four
 #    times.)
 #
@@ -534,8 +534,9 @@ for link in off:
     print(f"(Noise: {noise[link][1]:.2f} times.)")
 
 # %% [markdown]
-# The equation leaves out latency and headers. Nor does it know the machine: *alone* sends nothing,
-# so what it is off by is not the link's doing.
+# The equation leaves out latency and headers, which only make steps slower, and the machine:
+# *alone* sends nothing, so what it is off by is not the link's doing. What else lies between, we
+# don't know.
 #
 # What is there to win? From here on **compute** is *alone*'s step, and **exchange** all that DDP's
 # step takes beyond it: bytes / bandwidth, and what communication costs even without a limit. **r =
