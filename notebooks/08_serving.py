@@ -128,8 +128,8 @@ print(f"The endpoint answers, {time.time() - began:.0f} s after deploy() was cal
 # <!-- SDK v3: deploy -->
 
 # %% [markdown]
-# Locally the emulator's own small server answers, with the same requests and handlers as TensorFlow
-# Serving. Its milliseconds and error texts are not AWS's.
+# Locally the emulator's own small server answers, with the same requests and handlers as
+# SageMaker's TensorFlow container. Its milliseconds and error texts are not AWS's.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # Send requests in three ways: from one client, which waits for an answer before it sends the next
