@@ -97,7 +97,7 @@ workshop.cost("ml.c5.xlarge", instance_count=1, seconds=300, max_run=max_run)
 # The job passes through four phases: *Starting* (take the instance), *Downloading* (data and
 # container image), *Training* (fetch the script, run it) and *Uploading* (the model).
 # **Predict first**, in the fields that appear or in a cell of your own, as in
-# `guess["longest"] = "Training"`. Without a guess the notebook continues, too.
+# `guess["accuracy"] = 50`. Without a guess the notebook continues, too.
 
 # %% slideshow={"slide_type": "-"}
 phases = ["Starting", "Downloading", "Training", "Uploading"]
