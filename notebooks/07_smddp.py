@@ -598,7 +598,9 @@ groups = {
     "begun only then": (ended > over) & (begun >= at_end),
 }
 title = f"One step at {rate}, DDP's buckets:\n" + "; ".join(
-    f"{when}: {' and '.join(number[those & is_sent]) or 'none'}" for when, those in groups.items()
+    f"no. {' and '.join(number[those & is_sent])} {when}"
+    for when, those in groups.items()
+    if (those & is_sent).any()
 )
 shown = spans.rename(columns={"start_ms": "start", "ms": "length"})
 plots.gantt(shown, title, "milliseconds since the step began (rank 0)")
@@ -617,7 +619,9 @@ print(f"{sending[at]:.0f} = {of_round[at]:.0%} of the communication.")
 backward = (computing - forward).median()
 print(f"Its rounds: {of_round.min():.0%} to {of_round.max():.0%}.")
 print(f"backward() took {backward:.0f} ms: the most possible here is {most:.0%}.", end=" ")
-print(f"The last bucket, {bucket_bytes[-1] / sum(bucket_bytes):.0%} of the bytes, can't be hidden.")
+last = bucket_bytes[-1] / sum(bucket_bytes)
+print(f"The last bucket, {last:.0%} of the bytes, can't be", end=" ")
+print(f"hidden: with these buckets at most {min(most, 1 - last):.0%}.")
 guess.compare(hidden=100 * hidden)
 ms = rounds.agg(["min", "median", "max"]).T
 ms.round(0).add_suffix(" ms (measured)")
