@@ -59,7 +59,7 @@ FOLDERS = [
     "notebooks",
 ]
 FILES = [*FOLDERS, "LICENSE", "environment.yml", "Makefile", "pyproject.toml"]
-NOT_FILES = shutil.ignore_patterns("*.md", "*.ipynb", "*.pyc")  # pages, or made by a program
+NOT_FILES = shutil.ignore_patterns("*.md", "*.ipynb", "__pycache__")  # pages, or made by a program
 # What outputs link to, in scripts/ and here, has a page of its own; lines have no places there.
 RECIPES = ROOT / "notebooks/sdk_v3/recipes.py"
 SCRIPT_LINK = re.compile(r"((?:\.\./scripts|sdk_v3)/[\w/]+)\.py(?:#L\d+)?(?=[\")])")
