@@ -786,11 +786,7 @@ broken_estimator.fit(channels, wait=False)
 broken = workshop.follow(broken_estimator)
 
 # %% [markdown]
-# <details><summary>With version 3 of the SDK</summary>
-#
-# As above, with `train_tf_ps_broken.py` from `../scripts/demos` and two instances.
-#
-# </details>
+# <!-- SDK v3: servers, broken -->
 
 # %% [markdown]
 # The status is `Completed`, the loss is small, and a model is in S3. Yet the processes exchanged

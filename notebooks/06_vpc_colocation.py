@@ -663,11 +663,7 @@ else:
     print(f"Not measured here: {late}")
 
 # %% [markdown]
-# <details><summary>With version 3 of the SDK</summary>
-#
-# As the job `2 x 4` above, with `LOCAL_SAGEMAKER_BANDWIDTH` `1gbit 1ms` and `1gbit`.
-#
-# </details>
+# <!-- SDK v3: 2 x 4, delayed -->
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(latency_added=added, not_delayed=late, rounds_ms=rounds_ms.to_dict())

@@ -837,12 +837,7 @@ smddp_jobs = {"backend smddp": smddp} if target == "local" or start_p4d else {}
 named_smddp = workshop.run_jobs(smddp_jobs, channels)
 
 # %% [markdown]
-# <details><summary>With version 3 of the SDK</summary>
-#
-# Version 3 has nothing that starts SMDDP: no key, and its `MPI` starts a plain `mpirun`, without
-# SMDDP's. Such a job takes version 2.
-#
-# </details>
+# <!-- SDK v3: SMDDP -->
 
 # %%
 for result in named_smddp.values():

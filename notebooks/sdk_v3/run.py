@@ -3,9 +3,9 @@
     make sdk-v3 ONLY="11 '10 elastic'"     # only these lessons' jobs, and this job
 
 First the appendix's notebook, with version 3's Python as its kernel. Then the code of every lesson,
-as it stands below its cells: start.py executes it there. A lesson's job that prints a hash of its
-weights is run with version 2, too. What came out goes to results.md, the requests to requests.json.
-If the emulator was down, it is down again afterwards.
+as it stands below its cells: start.py executes it there. A job that prints a hash of its weights is
+run with version 2, too. What came out goes to results.md, the requests to requests.json. If the
+emulator was down, it is down again afterwards.
 Exit status 1: a cell or a job failed, or two weights differ.
 """
 
@@ -31,14 +31,13 @@ from workshop.course.execute import NotebookFailed, execute
 from workshop.course.lessons import chosen
 from workshop.jobs import job_preview, local_server, sdk_v3, vpc
 from workshop.jobs.follow import JobResult, watch
-from workshop.jobs.lesson_jobs import JOBS, LessonJob, lesson_jobs
+from workshop.jobs.lesson_jobs import LessonJob
 from workshop.jobs.session import Session
 from workshop.paths import BUILD, DATA, NOTEBOOKS, ROOT, SDK_V3
 
 NOTEBOOK = SDK_V3 / "sdk_v3.ipynb"
 ENVIRONMENT = BUILD / "sdk-v3"
 KERNEL = "sdk-v3"
-GPUS = "ml.g5.12xlarge"  # jobs on it are built and not sent
 RESULTS = """# What came out
 
 Written by `make sdk-v3` on {date}: the code that the lessons and the reference show, with sagemaker
@@ -104,8 +103,8 @@ def run_jobs(only: list[str]) -> int:
     }
     for name, answer in start(code, network).items():
         lesson, _, short = name.partition(" ")
-        job = {job.name: job for job in lesson_jobs(lesson)}.get(short) if lesson in JOBS else None
-        if "TrainingJobName" in answer["request"]:
+        job = sdk_v3.jobs(lesson).get(short)
+        if job:
             requests[name] = sdk_v3.comparable(answer["request"])
         if answer["status"] == "not sent":
             continue
@@ -146,7 +145,8 @@ def upload_questions(session: Session) -> None:
 
 def start(code: dict[str, str], network: dict) -> dict[str, dict]:
     """What start.py answered about each job, once all have ended."""
-    jobs = [{"code": text, "send": GPUS not in text} for text in code.values()]
+    gpus = sdk_v3.GPUS["instance_type"]
+    jobs = [{"code": text, "send": gpus not in text} for text in code.values()]
     command = [str(ENVIRONMENT / "bin" / "python"), "sdk_v3/start.py"]
     given = json.dumps({"names": network, "jobs": jobs})
     done = subprocess.run(

@@ -1,56 +1,307 @@
-"""The code that starts the jobs of the lessons and of the reference with version 3 of the SDK.
+"""The jobs of the lessons and of the reference, as version 3 of the SDK starts them.
 
-It is in notebooks/sdk_v3/code/NN.py, a part `# %% NAME` for each job, and uses the names that
-notebooks/sdk_v3/recipes.py defines. `python -m tools.sync` puts a part where a lesson has the line
-`<!-- SDK v3: NAME -->`; `make sdk-v3` executes all of them; a test compares each request with that
-of version 2.
+    print(block("01", "ddp"))
+
+The code is made from lesson_jobs.py and from WAYS here, and uses the names that
+notebooks/sdk_v3/recipes.py defines. `python -m tools.sync` puts it where a lesson has the line
+`<!-- SDK v3: NAME -->`; `make sdk-v3` executes it.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
-from workshop.paths import SDK_V3
+from workshop.jobs.lesson_jobs import DIGITS, PYTORCH, TENSORFLOW, LessonJob, lesson_jobs
+from workshop.jobs.session import MAX_RUN_SECONDS, WAIT_FACTOR
+from workshop.paths import NOTEBOOKS, SDK_V3
 
 MARK = re.compile(r"<!-- SDK v3: (.+?) -->")
-PART = re.compile(r"^# %% (.+)\n", re.MULTILINE)
+LINE_LENGTH = 100
 SUMMARY = "<details><summary>With version 3 of the SDK</summary>"
-SET_UP = "The code for version 3 in all lessons uses what [recipes.py](sdk_v3/recipes.py) defines:"
-RECIPES = SDK_V3 / "recipes.py"
+SET_UP = "The code for version 3 in all lessons uses what [recipes.py](sdk_v3/recipes.py) defines"
+
+TORCH_2_8 = PYTORCH | {"version": "2.8.0", "py_version": "py312"}
+TF_2_14 = TENSORFLOW | {"version": "2.14.1"}
+GPUS: dict[str, Any] = {"instance_type": "ml.g5.12xlarge"}
+TORCHRUN = {"distribution": {"torch_distributed": {"enabled": True}}}
+MPIRUN = {"distribution": {"mpi": {"enabled": True, "processes_per_host": 1}}}
+WORKERS = {"distribution": {"multi_worker_mirrored_strategy": {"enabled": True}}}
+SERVERS = {"distribution": {"parameter_server": {"enabled": True}}}
+LARGE = {"channels": 256, "blocks": 12, "learning-rate": 0.01}
+WAYS = {  # notebooks/reference.py: way -> script, instances, what else differs
+    "one_process": ("train_torch.py", 1, PYTORCH),
+    "ddp": ("train_torch_ddp.py", 2, PYTORCH | TORCHRUN | {"names_image": True}),
+    "fsdp": ("train_torch_fsdp.py", 2, TORCH_2_8 | TORCHRUN | GPUS),
+    "local_sgd": ("train_torch_local_sgd.py", 2, PYTORCH | TORCHRUN | {"names_image": True}),
+    "horovod": ("train_tf_horovod.py", 2, TENSORFLOW | MPIRUN),
+    "multiworker": ("train_tf_mirrored.py", 2, TF_2_14 | WORKERS),
+    "parameter_server": ("train_tf_ps.py", 3, TF_2_14 | SERVERS),
+    "mirrored": ("train_tf_mirrored.py", 1, TF_2_14 | GPUS),
+    "fit": ("train_tf_fit.py", 2, TENSORFLOW | MPIRUN),
+}
+# Hyperparameters beside the epochs.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "fsdp": LARGE,
+    "local_sgd": {"sync-every": 8},
+    "fit": {"library": "horovod"},
+}
+
+# Version 3 makes one line of a command: every statement needs its semicolon.
+TF_CONFIG = r"""export TF_CONFIG=$(python -c 'import json, os;
+hosts = json.loads(os.environ["SM_HOSTS"]);
+task = {"type": "worker", "index": hosts.index(os.environ["SM_CURRENT_HOST"])};
+print(json.dumps({"cluster": {"worker": [f"{host}:8890" for host in hosts]}, "task": task}))');
+python SCRIPT"""
+WITH_SERVERS = r"""tf_config() { python -c 'import json, os, sys;
+hosts, here = json.loads(os.environ["SM_HOSTS"]), os.environ["SM_CURRENT_HOST"];
+cluster = {"master": [f"{hosts[0]}:2222"], "worker": [f"{host}:2222" for host in hosts[1:]]};
+cluster["ps"] = [f"{host}:2223" for host in hosts];
+kind = "ps" if sys.argv[1:] else "master" if here == hosts[0] else "worker";
+index = [address.split(":")[0] for address in cluster[kind]].index(here);
+task = {"type": kind, "index": index};
+print(json.dumps({"cluster": cluster, "environment": "cloud", "task": task}))' "$@"; };
+TF_CONFIG=$(tf_config ps) CUDA_VISIBLE_DEVICES="" python -c 'import json, os, tensorflow as tf;
+config = json.loads(os.environ["TF_CONFIG"]);
+cluster, index = config["cluster"], config["task"]["index"];
+waiting = sum(map(len, cluster.values()));
+threads = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=waiting);
+tf.distribute.Server(cluster, "ps", index, "grpc", threads).join()' &
+server=$!;
+TF_CONFIG=$(tf_config) python SCRIPT;
+kill $server"""
+COMMANDS = {"multi_worker_mirrored_strategy": TF_CONFIG, "parameter_server": WITH_SERVERS}
+
+NO_KEY = "Version 3 has no key for this. The command does what version 2's key does."
+ALL_RANKS = (
+    "Version 3 passes `process_count_per_node` to `mpirun -np` as it is: give the number of all "
+    "ranks, and say with `--map-by` how many an instance gets."
+)
+ONE_FOLDER = (
+    "Version 3 has no `dependencies`: one folder holds all, and `PYTHONPATH` names the part of it "
+    "that the script imports from."
+)
+SENTENCES = {
+    "SMDDP": "Version 3 has nothing that starts SMDDP: no key, and its `MPI` starts a plain "
+    "`mpirun`, without SMDDP's. Such a job takes version 2.",
+    "servers, broken": "As above, with `train_tf_ps_broken.py` from `../scripts/demos` and two "
+    "instances.",
+    "2 x 4, delayed": "As the job `2 x 4` above, with `LOCAL_SAGEMAKER_BANDWIDTH` `1gbit 1ms` and "
+    "`1gbit`.",
+}
+NETWORKING = "Networking(subnets=subnets, security_group_ids=security_group_ids)"
+CHECKPOINTS = 'CheckpointConfig(s3_uri=f"s3://{bucket}/jobs/checkpoints/{time.time():.0f}")'
+DEPLOY = """from sagemaker.serve.model_builder import ModelBuilder
+
+trained = trainer._latest_training_job.refresh()  # once it has ended
+builder = ModelBuilder(
+    image_uri=image("tensorflow", "2.12.1", "ml.m5.large", "inference"),
+    s3_model_data_url=trained.model_artifacts.s3_model_artifacts,
+    network=Networking(subnets=subnets, security_group_ids=security_group_ids),
+    role_arn=role,
+    sagemaker_session=session,
+)
+builder.build(model_name=f"workshop-{seat}-v3")
+endpoint = builder.deploy(f"workshop-{seat}-v3", 1, "ml.m5.large", wait=False)
+endpoint.wait_for_status("InService", poll=2)"""
+TRANSFORM = """from sagemaker.core.transformer import Transformer
+
+questions = f"s3://{bucket}/jobs/workshop-{seat}-questions"
+common = {
+    "instance_count": 1,
+    "instance_type": "ml.m5.large",
+    "assemble_with": "Line",
+    "accept": "application/jsonlines",
+    "sagemaker_session": session,
+}
+transformer = Transformer(
+    model_name=f"workshop-{seat}-v3",
+    strategy="MultiRecord",
+    max_payload=1,
+    output_path=f"{questions}/json-out",
+    **common,
+)
+transformer.transform(
+    f"{questions}/json", content_type="application/jsonlines", split_type="Line", wait=False
+)"""
+HANDLERS = """builder = ModelBuilder(
+    image_uri=image("tensorflow", "2.12.1", "ml.m5.large", "inference"),
+    s3_model_data_url=trained.model_artifacts.s3_model_artifacts,
+    source_code=SourceCode(source_dir="../scripts/demos/serve_csv", entry_script="inference.py"),
+    role_arn=role,
+    sagemaker_session=session,
+)
+builder.build(model_name=f"workshop-{seat}-v3-handlers")
+transformer = Transformer(
+    model_name=f"workshop-{seat}-v3-handlers",
+    strategy="SingleRecord",
+    output_path=f"{questions}/csv-out",
+    **common,
+)
+transformer.transform(
+    f"{questions}/csv", content_type="text/csv", split_type="Line", wait=False
+)"""
+SERVING = {"deploy": DEPLOY, "transform": TRANSFORM, "handlers": HANDLERS}  # lesson 08
 
 
-def code(lesson: str) -> dict[str, str]:
-    """Name -> code of the parts of a lesson, or of "reference"."""
-    _, *parts = PART.split((SDK_V3 / "code" / f"{lesson}.py").read_text(encoding="utf-8"))
-    return dict(zip(parts[::2], parts[1::2], strict=True))
+def way(name: str) -> LessonJob:
+    """A way to train of the reference."""
+    script, count, settings = WAYS[name]
+    return LessonJob(
+        name,
+        script,
+        count,
+        label=name.replace("_", "-"),
+        hyperparameters={"epochs": 2} | OPTIONS.get(name, {}),
+        channels=DIGITS,
+        max_run=1800,
+        **settings,
+    )
+
+
+def jobs(lesson: str) -> dict[str, LessonJob]:
+    """The jobs of a lesson, or of "reference", by their names."""
+    if lesson == "reference":
+        return {name: way(name) for name in WAYS}
+    return {job.name: job for job in lesson_jobs(lesson)}
 
 
 def shown() -> dict[str, str]:
-    """All code that the notebooks show: "LESSON NAME" -> code, in their order."""
-    lessons = sorted(path.stem for path in (SDK_V3 / "code").glob("*.py"))
-    return {f"{lesson} {name}": text for lesson in lessons for name, text in code(lesson).items()}
+    """All code that the notebooks show, unformatted: "LESSON NAME" -> code, in their order."""
+    code_of = {}
+    for source in sorted(NOTEBOOKS.glob("*.py")):
+        lesson = source.stem[:2] if source.stem[0].isdecimal() else source.stem
+        names = [name for mark in MARK.findall(source.read_text()) for name in mark.split("; ")]
+        for name in names:
+            if name in SERVING:
+                code_of[f"{lesson} {name}"] = SERVING[name]
+            elif name not in SENTENCES and name != "recipes":
+                code_of[f"{lesson} {name}"] = code(lesson, name)
+    return code_of
 
 
 def block(lesson: str, names: str) -> str:
     """What a notebook shows in the place of a mark; folded in a lesson.
 
-    names: separated by "; ": of parts, or "recipes". Raises KeyError for a part that is not there.
+    names: separated by "; ": of jobs of this lesson, of SERVING or SENTENCES; or "recipes", the
+    file that all code needs.
+    Raises KeyError for a job that the lesson does not have.
     """
+    parts = [part for name in names.split("; ") for part in _parts(lesson, name)]
+    text = "\n\n".join(dict.fromkeys(parts))  # a note that two jobs need stands once
+    return text if lesson == "reference" else f"{SUMMARY}\n\n{text}\n\n</details>"
+
+
+def _parts(lesson: str, name: str) -> Iterator[str]:
+    """What is to say about a job, and its code."""
+    if name == "recipes":
+        yield f"{SET_UP}:"
+        yield fenced((SDK_V3 / "recipes.py").read_text())
+    elif name in SENTENCES:
+        yield SENTENCES[name]
+    elif name in SERVING:
+        yield fenced(SERVING[name])
+    else:
+        yield from ["Version 3:"] if lesson == "reference" else notes(jobs(lesson)[name])
+        yield fenced(formatted(code(lesson, name)))
+
+
+def notes(job: LessonJob) -> Iterator[str]:
+    """What version 3 has no key for, or counts otherwise."""
+    if job.distribution.keys() & COMMANDS.keys():
+        yield NO_KEY
+    if "mpi" in job.distribution and job.instance_count > 1:
+        yield ALL_RANKS
+    if job.dependencies:
+        yield ONE_FOLDER
+
+
+def code(lesson: str, name: str) -> str:
+    """The code that starts a job with version 3, not yet formatted."""
+    job = jobs(lesson)[name]
+    folder, _, script = f"train/{job.script}".removeprefix("train/demos/").rpartition("/")
+    source, environment = f"../scripts/{folder or 'demos'}", dict(job.environment)
+    if job.dependencies:
+        source, script = "../scripts", f"{folder or 'demos'}/{script}"
+        environment["PYTHONPATH"] = "/opt/ml/input/data/code/train"
+    flags = " ".join(f"--{name} {value}" for name, value in job.hyperparameters.items())
+    command = next((text for key, text in COMMANDS.items() if key in job.distribution), "")
+    start = f"entry_script={script!r}"
+    if command:
+        start = "command=command"
+        command = command.replace("SCRIPT", f"{script} {flags}")
+        command = f'command = r"""{command}"""\n'
+    spot = ", enable_managed_spot_training=True" if job.spot else ""
+    count = f"instance_type={job.instance_type!r}, instance_count={job.instance_count}"
+    limits = f"max_runtime_in_seconds={job.max_run}"
+    if job.spot:
+        limits += f", max_wait_time_in_seconds={WAIT_FACTOR * MAX_RUN_SECONDS}"
+    image = f"{job.framework!r}, {job.version!r}, {job.instance_type!r}"
+    arguments = {
+        "source_code": f"SourceCode(source_dir={source!r}, {start})",
+        "distributed": _distributed(job),
+        "compute": f"Compute({count}{spot})",
+        "hyperparameters": "" if command else job.hyperparameters,
+        "environment": environment,
+        "input_data_config": _channels(job.channels),
+        "networking": job.in_vpc and NETWORKING,
+        "checkpoint_config": job.spot and CHECKPOINTS,
+        "stopping_condition": f"StoppingCondition({limits})",
+        "training_image": f"image({image})",
+    }
+    given = ", ".join(f"{name}={value}" for name, value in arguments.items() if value)
+    metrics = "" if lesson == "reference" else ".with_metric_definitions(METRICS)"
+    return (
+        f"{command}trainer = ModelTrainer({given}, **shared({job.label or job.name!r}),)\n"
+        f"trainer{metrics}.train(wait=False)\n"
+    )
+
+
+def _distributed(job: LessonJob) -> str:
+    if "torch_distributed" in job.distribution:
+        return "Torchrun()"
+    if not (mpi := job.distribution.get("mpi")):
+        return ""
+    each, options = mpi["processes_per_host"], mpi.get("custom_mpi_options", "").split()
+    if job.instance_count > 1:
+        options = ["--map-by", f"ppr:{each}:node", *options]
+    extra = f", mpi_additional_options={options}" if options else ""
+    return f"MPI(process_count_per_node={job.instance_count * each}{extra})"
+
+
+def _channels(channels: dict[str, dict[str, str]]) -> str:
     parts = []
-    for name in names.split("; "):
-        if name == "recipes":
-            parts += [SET_UP, _fenced(RECIPES.read_text(encoding="utf-8"))]
+    for name, options in channels.items():
+        uri = f's3_uri=f"s3://{{bucket}}/data/{options["folder"]}"'
+        spread = options.get("distribution", "FullyReplicated")
+        source = (
+            f'S3DataSource(s3_data_type="S3Prefix", {uri}, s3_data_distribution_type={spread!r})'
+        )
+        if mode := options.get("input_mode"):
+            source = f"data_source=DataSource(s3_data_source={source})"
+            parts.append(f"Channel(channel_name={name!r}, input_mode={mode!r}, {source})")
+        elif "distribution" in options:
+            parts.append(f"InputData(channel_name={name!r}, data_source={source})")
         else:
-            parts.append(_fenced(code(lesson)[name]))
-    text = "\n\n".join(parts)
-    if lesson != "reference":
-        return f"{SUMMARY}\n\n{text}\n\n</details>"
-    return text if names == "recipes" else f"Version 3:\n\n{text}"
+            place = uri.removeprefix("s3_uri=")
+            parts.append(f"InputData(channel_name={name!r}, data_source={place})")
+    return f"[{', '.join(parts)}]" if parts else ""
 
 
-def _fenced(text: str) -> str:
+@cache
+def formatted(text: str) -> str:
+    """Code as ruff writes it."""
+    ruff = [sys.executable, "-m", "ruff", "format", f"--line-length={LINE_LENGTH}", "-"]
+    return subprocess.run(ruff, input=text, capture_output=True, text=True, check=True).stdout
+
+
+def fenced(text: str) -> str:
+    """Code in Markdown."""
     return f"```python\n{text.strip()}\n```"
 
 

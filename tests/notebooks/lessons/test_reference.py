@@ -56,7 +56,7 @@ def estimators():
 
 def test_no_job_asks_for_debugger_and_preflight_has_no_objection(clean_aws):
     built = list(estimators())
-    assert len(built) == len(sdk_v3.code("reference")) + 1  # SMDDP, which version 3 does not have
+    assert len(built) == len(sdk_v3.WAYS) + 1  # SMDDP, which version 3 does not have
     for estimator, request in built:
         assert request["ProfilerConfig"] == {"DisableProfiler": True}, estimator.entry_point
         assert not DEBUGGER & set(request), estimator.entry_point
@@ -93,7 +93,7 @@ def test_reference(lesson_run):
     files = results["channel"]["DataSource"]["S3DataSource"]
     assert files["S3DataDistributionType"] == "ShardedByS3Key"
     assert results["image"].endswith("/my-training:1") and results["stack_outputs"]["BucketName"]
-    assert set(results["from_v2"]) == set(results["from_v3"]) == set(sdk_v3.code("reference"))
+    assert set(results["from_v2"]) == set(results["from_v3"]) == set(sdk_v3.WAYS)
     for way, (only_v2, only_boto3, differ) in results["from_v2"].items():
         assert set(only_v2) <= ONLY_V2, way
         assert only_boto3 == [], way
