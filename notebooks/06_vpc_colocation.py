@@ -237,7 +237,7 @@ with plots.canvas(title, x, y, size=(8.5, 4.2), alt=alt) as axes:
     axes.plot(right, alone / compute, "k_", ms=14, mew=2, label="computed, no limit")
     axes.axhline(1, color="grey", linewidth=1)
     at = [min(bandwidth.mbit(link), right) for link in links_shown]
-    label = "noise floor: the worst A/A ratio, either way"
+    label = "noise floor: A/A in the median round, either way"
     axes.vlines(at, bands["low"], bands["high"], color="grey", lw=9, alpha=0.4, label=label)
     if equal_mbit:
         label = f"one and two equally fast: {equal_mbit:.2g} Mbit/s (computed)"

@@ -215,7 +215,7 @@ print(
     f"{verdict}; by bytes {by_bytes:.2f}."
 )
 low, high = interleaved.band(noise)
-print(f"gloo against itself, either way round: {low:.2f} to {high:.2f}. That is the noise.")
+print(f"gloo against itself, in the median round: {low:.2f} to {high:.2f}. That is the noise.")
 long, short = 1000 * small[["interleaved_ring", "ring"]].median()
 print(f"Topology ignored, 1 MB: {long:.0f} ms, {loss:.2f} times as long as the ring's ", end="")
 print(f"{short:.0f} ms (median of the rounds' ratios); by bytes {ranks_each}.")
@@ -230,7 +230,8 @@ workshop.save_results(medians=times.median().to_dict(), small=small.median().to_
 # Python code weighs more, we think.
 #
 # Jobs differ, too. Pale dots are five more jobs (8 MiB each), the diamond is this run. Grey is not
-# the noise of rounds: it is how far the *medians* of gloo against itself lie from 1 in these jobs.
+# the noise of rounds: it is how far the median of gloo against itself lies from 1 in the middle one
+# of these jobs.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 five = reference_results.load("07", "tiers")
@@ -778,7 +779,7 @@ for name in ("hierarchical", "fp16", "powersgd"):
     print(f"{titles.get(name, name)}: {faster[name]:.2f} times as fast as default ", end="")
     print(f"({low:.2f} to {high:.2f}): {verdict}")
 low, high = interleaved.band(by_round["default again"])
-print(f"default against itself: {low:.2f} to {high:.2f}.")
+print(f"default against itself, in the median round: {low:.2f} to {high:.2f}.")
 if bounds is not None:
     rest = (step_ms.median() - bounds)[bounds.index].rename(titles)
     print("Beyond the bytes a step takes, ms: ", end="")

@@ -181,7 +181,7 @@ for way, gain in gains.items():
     print(f"   HSDP against {way}: {gain.median():.2f} times as fast ({gain.min():.2f} to ", end="")
     print(f"{gain.max():.2f} in {len(gain)} rounds): {shown[way]}.")
 print("   Ratios are taken within a round; their median is given, here and below. More than noise:")
-print(f"   it lies outside {low:.2f} to {high:.2f} (DDP against itself, the largest ratio either")
+print(f"   it lies outside {low:.2f} to {high:.2f} (DDP against itself in the median round, either")
 print("   way up), and the rounds agree, as in lesson 01.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]

@@ -101,10 +101,10 @@ if recorded:
 #
 # **This page's rule:** We call a difference *shown* if
 #
-# 1. it exceeds the noise. For times: the largest ratio of two equal runs (DDP and a second DDP,
-#    *alone* and a second *alone*) in any round. For losses: the gap between DDP's best and worst
-#    seed, the **threshold**; a way's gap is the median over the seeds of its loss minus DDP's. A
-#    smaller gap can be real, as training repeats exactly; we don't call it worse;
+# 1. it exceeds the noise. For times: the ratio of two equal runs (DDP and a second DDP, *alone* and
+#    a second *alone*) in the median round, larger by smaller. For losses: the gap between DDP's
+#    best and worst seed, the **threshold**; a way's gap is the median over the seeds of its loss
+#    minus DDP's. A smaller gap can be real, as training repeats exactly; we don't call it worse;
 # 2. it has one sign in all rounds and with all seeds. (Three seeds agree by luck once in four
 #    times.)
 #
@@ -225,7 +225,7 @@ def seconds_to_goal(link: str) -> pd.DataFrame:
 seconds = {link: seconds_to_goal(link) for link in timed}
 to_goal = {link: rows.mean().where(rows.notna().all()) for link, rows in seconds.items()}
 late = f"not by step {last}"
-noise = {}  # of each link: the smallest and the largest ratio that shows nothing
+noise = {}  # of each link: the ratios between which nothing is shown
 for link, times in timed.items():
     pairs = [times[way] / times[f"{way} again"] for way in ("DDP", "alone")]
     noise[link] = interleaved.band(pd.concat(pairs))

@@ -31,7 +31,7 @@ SMALL: dict[str, dict] = {
     "03": {
         "steps": 110,
         "slow_ms": 100,
-        "learning_rates": [0.1],
+        "seeds": 2,
         "rounds": 2,
         "epochs": 6,
         "expected_accuracy": 0.85,

@@ -19,6 +19,7 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 
@@ -59,12 +60,13 @@ def ratios(measured: pd.DataFrame, base: str) -> pd.DataFrame:
 
 
 def band(noise: pd.Series) -> tuple[float, float]:
-    """The noise floor: the lowest and the highest ratio that two identical configurations show.
+    """The noise floor: how far two identical configurations lie apart in the median round.
 
     noise: the ratio of the two, round by round. Which of them is divided by the other is chance,
-    so a ratio of 1.25 counts as one of 0.8, too: the band reaches as far down as up.
+    so a ratio of 1.25 counts as one of 0.8, too: the band reaches as far down as up. Not
+    the worst round's: it grows with the number of rounds, so that more measuring would show less.
     """
-    reach = float(max(noise.max(), 1 / noise.min()))
+    reach = float(np.exp(np.log(noise).abs().median()))
     return 1 / reach, reach
 
 

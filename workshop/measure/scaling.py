@@ -126,9 +126,16 @@ class Scaling:
 
     @property
     def parts(self) -> pd.Series:
-        """The medians of PARTS, in ms; their sum is the step, as far as medians add up."""
-        medians = 1000 * self.rounds[["compute", "wait", "exposed"]].median().clip(lower=0)
-        return medians.set_axis(list(PARTS))
+        """`medians` in ms, to be drawn: none below 0."""
+        return 1000 * self.medians.clip(lower=0)
+
+    @property
+    def medians(self) -> pd.Series:
+        """The medians of PARTS, in seconds; their sum is the step, as far as medians add up.
+
+        Below 0 the noise of the rounds is larger than that part.
+        """
+        return self.rounds[["compute", "wait", "exposed"]].median().set_axis(list(PARTS))
 
     def record(self) -> dict[str, Any]:
         """What `workshop.save_results(scaling={name: ...})` keeps of it."""
@@ -160,13 +167,13 @@ def table(scalings: Mapping[str, Scaling]) -> pd.DataFrame:
     rows = {
         name: {
             "ranks": scaling.world_size,
-            **{f"{part}, ms": round(value, 1) for part, value in scaling.parts.items()},
+            **{f"{part}, ms": round(1000 * ms, 1) for part, ms in scaling.medians.items()},
             "exchange alone, ms": round(1000 * scaling.rounds["exchange"].median(), 1),
             "speed-up": scaling.speed_up.text,
             "ceiling": scaling.ceiling.text,
             "share of the ceiling": scaling.share.text,
             "r": scaling.r.text,
-            "noise (A/A), at worst": f"a factor of {scaling.noise.high:#.2g}".rstrip("."),
+            "noise (A/A), median round": f"a factor of {scaling.noise.high:#.2g}".rstrip("."),
         }
         for name, scaling in scalings.items()
     }

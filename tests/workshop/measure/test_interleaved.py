@@ -43,8 +43,9 @@ def test_a_ratio_is_taken_within_its_round():
         ([1.5] * 5, [0.9, 1.1], "faster"),
         ([0.5] * 5, [0.9, 1.1], "slower"),
         ([1.5] * 4, [0.9, 1.1], "no difference shown"),  # 4 of 4: 12 of 100 times by chance
-        ([1.5] * 5, [0.9, 1.6], "no difference shown"),  # two equal ones differ as much
-        ([1.5] * 5, [0.6, 1.1], "no difference shown"),  # and would, named the other way round
+        ([1.5] * 5, [0.9, 1.6, 1.7], "no difference shown"),  # two equal ones differ as much
+        ([1.5] * 5, [0.6, 0.6, 1.1], "no difference shown"),  # and would, named the other way round
+        ([1.5] * 5, [0.9, 1.1, 2.0], "faster"),  # one disturbed round of the same proves nothing
         ([1.5, 1.5, 1.5, 0.9, 0.9], [0.95, 1.05], "no difference shown"),
         ([1.5] * 8 + [0.9], [0.9, 1.1], "faster"),
     ],
