@@ -88,7 +88,7 @@ def measure(words: list[str]) -> dict[str, float]:
         state = Path(folder) / "state"
         patch.setenv("AWS_MAX_ATTEMPTS", "1")  # its own pauses would count
         env = local_sagemaker.environment(state, port)
-        emulator: Any = SimpleNamespace(env=env)  # or a stranger's server
+        emulator: Any = SimpleNamespace(env=env)  # or moto's server
         session = sdk_session(emulator, patch)
         command = [sys.executable, *(word.format(state=state) for word in words)]
         began = time.perf_counter()
