@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
-from emulator_harness import SCRIPTS, command_request, until
+from emulator_harness import SCRIPTS, command_request
 
 from local_sagemaker.cluster import linux
 from local_sagemaker.pytest_plugin import TrainingJob
@@ -35,63 +35,27 @@ def _output_of(name: str, *arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def namespaces_of(job: str) -> dict[str, float]:
-    """The network namespaces of a job, "net:[4026532281]": each instance's, and its bridge's.
+def supervised(job: str) -> list[psutil.Process]:
+    """Everything that the job's supervisor started, and what that started.
 
-    Each with the time at which it was seen. Empty until every process of the job that its
-    instances run is there.
+    Empty until both of its instances run what the job is.
     """
-    namespaces, running = set(), 0
-    for process in _supervised(job):
-        try:
-            running += process.environ().get("TRAINING_JOB_NAME") == job
-            namespaces.add(os.readlink(f"/proc/{process.pid}/ns/net"))
-        except (psutil.Error, OSError):
-            continue
-    namespaces -= {os.readlink("/proc/self/ns/net")}
-    return dict.fromkeys(namespaces, time.time()) if running >= 2 else {}
-
-
-def _supervised(job: str) -> list[psutil.Process]:
-    """Everything that the job's supervisor started, and what that started."""
     for process in psutil.process_iter():
-        try:
+        with contextlib.suppress(psutil.Error):
             if "local_sagemaker.cluster.supervisor" in process.cmdline():
                 children = process.children(recursive=True)
-                if any(_job_of(child) == job for child in children):
+                if {"algo-1", "algo-2"} <= {_host(child, job) for child in children}:
                     return children
-        except psutil.Error:
-            continue
     return []
 
 
-def _job_of(process: psutil.Process) -> str | None:
+def _host(process: psutil.Process, job: str) -> str | None:
+    """The instance of the job whose process it is."""
     try:
-        return process.environ().get("TRAINING_JOB_NAME")
+        env = process.environ()
+        return env.get("LOCAL_SAGEMAKER_HOST") if env.get("TRAINING_JOB_NAME") == job else None
     except (psutil.Error, OSError):
         return None
-
-
-def until_namespaces_are_gone(known: dict[str, float], seconds: float = 30) -> None:
-    """Fail the test if a process is in one of these namespaces after `seconds`."""
-    until(lambda: not _still_there(known), seconds, lambda: _still_there(known))
-
-
-def _still_there(known: dict[str, float]) -> set[str]:
-    """Those with a process that is older than the time at which they were seen.
-
-    The kernel gives the number of a namespace that is gone to another job's: its processes are
-    younger.
-    """
-    names = set()
-    for process in psutil.process_iter():
-        try:
-            name = os.readlink(f"/proc/{process.pid}/ns/net")
-            if process.create_time() < known.get(name, 0):
-                names.add(name)
-        except (psutil.Error, OSError):  # it has ended
-            continue
-    return names
 
 
 def started(emulator, name: str, words: str | None, command: list[str], **changes) -> str:

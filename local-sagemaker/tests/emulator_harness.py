@@ -7,7 +7,7 @@ import io
 import os
 import tarfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +126,19 @@ def until_status(emulator: Emulator, name: str, status: str, seconds: float = 18
 def until_gone(name: str, seconds: float = 60) -> None:
     """Fail the test if processes of a job are still there after `seconds`."""
     until(lambda: not processes_with(name), seconds, lambda: processes_with(name))
+
+
+def wait_until_gone(pids: Iterable[int], seconds: float = 60) -> None:
+    for pid in pids:
+        until(lambda pid=pid: gone(pid), seconds, f"process {pid} lives on")
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended, even if nobody has reaped it."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def until_log(emulator: Emulator, name: str, text: str, seconds: float = 180) -> None:

@@ -11,12 +11,11 @@ import subprocess
 import sys
 import uuid
 from pathlib import Path
+from types import SimpleNamespace
 
-import boto3
 import pytest
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
-from emulator_harness import request, until
+from emulator_harness import client_of, request, until
 from moto_life import lives
 
 import local_sagemaker
@@ -73,14 +72,9 @@ class EmulatorInMounts:
     def client(self, service: str):
         """A client without retries: the first answer matters here."""
         key = json.loads(self.inside(f"{self.state}/credentials.json").read_text())
-        return boto3.client(
-            service,
-            endpoint_url=f"http://127.0.0.1:{self.port}",
-            region_name="us-east-1",
-            aws_access_key_id=key["access_key_id"],
-            aws_secret_access_key=key["secret_access_key"],
-            config=Config(retries={"total_max_attempts": 1}, read_timeout=60, proxies={}),
-        )
+        env = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}"}
+        pair = (key["access_key_id"], key["secret_access_key"])
+        return client_of(SimpleNamespace(env=env), service, *pair)
 
     def inside(self, path: str) -> Path:
         """A path of its mounts, as this process reaches it."""

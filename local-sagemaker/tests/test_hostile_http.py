@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import string
 
 import psutil
@@ -13,7 +12,6 @@ from raw_http import answer_to, call, complaint, head
 
 from local_sagemaker.pytest_plugin import BUCKET, Emulator
 
-SLOW_CLIENTS = 200
 # S3: a key is Unicode text, of at most 1024 bytes. XML 1.0, in which it is listed, has no
 # control characters: AWS's own documentation advises against them.
 keys = st.text(st.characters(exclude_categories=("Cs", "Cc", "Cn", "Co")), min_size=1, max_size=60)
@@ -91,26 +89,6 @@ def test_what_is_put_into_s3_comes_back(emulator, key, content):
         assert (key, len(content)) in [(row["Key"], row["Size"]) for row in rows]
     finally:
         s3.delete_object(Bucket=BUCKET, Key=key)
-
-
-def test_slow_clients_keep_nobody_waiting(emulator):
-    """Each sends a byte of its head now and then, or stops in the middle of its body."""
-    connections = []
-    start = f"POST / HTTP/1.1\r\n{head(emulator.env)}"
-    try:
-        for number in range(SLOW_CLIENTS):
-            address = ("127.0.0.1", emulator.running.port)
-            connection = socket.create_connection(address, timeout=60)
-            half = "X-Slow: " if number % 2 else "Content-Length: 1000\r\n\r\n{"
-            connection.sendall((start + half).encode())
-            connections.append(connection)
-        for _ in range(3):
-            for connection in connections[1::2]:
-                connection.sendall(b"a")
-            check_sound(emulator)
-    finally:
-        for connection in connections:
-            connection.close()
 
 
 def test_a_body_in_chunks_has_a_limit(emulator):

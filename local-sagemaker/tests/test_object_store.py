@@ -128,19 +128,6 @@ def test_a_write_which_fails_leaves_no_file(store):
     assert files(store) == []
 
 
-def test_a_full_disk_changes_nothing(store):
-    put(store, "before", b"before")
-    store.index.execute("VACUUM")
-    (pages,) = store.index.execute("PRAGMA page_count").fetchone()
-    store.index.execute(f"PRAGMA max_page_count={pages}")
-    with pytest.raises(OSError, match="No space left"):
-        for number in range(1000):
-            put(store, f"key-{number}", b"x")
-    store.index.execute("PRAGMA max_page_count=100000")
-    put(store, "after", b"after")
-    assert content(store, store.latest("bucket", "before")) == b"before"
-
-
 def test_another_format_and_a_damaged_index_are_refused(tmp_path):
     ObjectStore(tmp_path).index.close()
     base = sqlite3.connect(tmp_path / "objects.sqlite")

@@ -53,13 +53,6 @@ def test_values_that_are_hard_for_a_shell_or_for_json_reach_the_script(emulator)
 
 
 @pytest.mark.namespaces
-def test_its_failure_file_and_exit_code_are_the_reason(emulator):
-    command = "echo no data > /opt/ml/output/failure; exit 3"
-    job = ended(emulator, command_request("own-failure", ["/bin/bash", "-c", command]))
-    assert job.description["FailureReason"] == "AlgorithmError: no data, exit code: 3"
-
-
-@pytest.mark.namespaces
 def test_a_command_that_is_not_there(emulator):
     job = ended(emulator, command_request("own-missing", ["/opt/no-such-program", "x"]))
     assert job.description["FailureReason"].endswith("exit code: 127")

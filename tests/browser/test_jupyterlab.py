@@ -17,7 +17,6 @@ from selenium.webdriver.common.keys import Keys
 
 from lab_harness import PATIENCE, Page, end_lab, wait_for
 from local_sagemaker import daemon
-from tools.sync import KERNEL
 from workshop.course.lessons import chosen
 from workshop.lesson.quiz import load
 
@@ -160,17 +159,6 @@ def test_an_interactive_piece_moves_by_keyboard(page):
     slider.send_keys(Keys.HOME, Keys.ARROW_RIGHT)
     assert says.text.startswith("Step 1 of 2, reduce-scatter: ")
     page.picture(says, "piece")
-
-
-def test_a_cell_that_fails_is_noticed(browser, lab):
-    """What the tests above look at can fail: a notebook with an error in its second cell."""
-    cells = [nbformat.v4.new_code_cell(text) for text in ("1", "1 / 0", "2")]
-    broken = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
-    nbformat.write(broken, lab.root / "broken.ipynb")
-    broken = Page(browser, lab, "broken.ipynb")
-    broken.run_all(PATIENCE)
-    assert "ZeroDivisionError" in broken.errors()[0]
-    assert "[ ]:" in broken.prompts()
 
 
 def test_ctrl_c_ends_kernels_and_the_endpoint(lab):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import stacks_harness
 from linting_helpers import role_policies
-from policy_evaluator import ALLOWED, Request, decision
+from policy_evaluator import Request, allows
 
 from workshop.account import stacks
 
@@ -26,7 +26,7 @@ class Seat:
     def refused(self, role: str, requests: Iterable[Request]) -> list[Request]:
         """Those of the requests that a role's policies do not allow."""
         documents = self.policies[role]
-        return [row for row in requests if decision(documents, row) != ALLOWED]
+        return [row for row in requests if not allows(documents, row)]
 
 
 @contextlib.contextmanager

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-ALLOWED, DENIED, FORBIDDEN = "allowed", "denied", "forbidden"  # nobody allows it; a Deny does
 KNOWN = {"Sid", "Effect", "Action", "Resource", "Condition"}
 VARIABLE = re.compile(r"\$\{([^}]*)\}")
 
@@ -29,13 +28,11 @@ class Request:
     context: Mapping[str, Any] = field(default_factory=dict)
 
 
-def decision(policies: Iterable[Mapping], request: Request) -> str:
-    """ALLOWED, FORBIDDEN (an explicit Deny, which wins) or DENIED (by default)."""
+def allows(policies: Iterable[Mapping], request: Request) -> bool:
+    """Whether a statement allows the request and none denies it: an explicit Deny wins."""
     statements = [statement for policy in policies for statement in _listed(policy["Statement"])]
     effects = {statement["Effect"] for statement in statements if _applies(statement, request)}
-    if "Deny" in effects:
-        return FORBIDDEN
-    return ALLOWED if "Allow" in effects else DENIED
+    return effects == {"Allow"}
 
 
 def _applies(statement: Mapping, request: Request) -> bool:

@@ -18,8 +18,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from emulator_harness import until
 from moto import mock_aws
-from waiting import until
 
 from workshop.launch.processes import free_port
 from workshop.paths import CLOUDFORMATION

@@ -85,23 +85,6 @@ def test_ruff_finds_no_newer_syntax(folder):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
-    ("text", "first"),
-    [
-        ("import tomllib", "demos"),
-        ("import datetime as d\nd.UTC", "demos"),
-        ("try:\n    pass\nexcept* OSError:\n    pass", "demos"),
-        ("zip([], [], strict=True)", "train"),
-        ("def f(a: int | None) -> int: ...", "train"),
-    ],
-)
-def test_something_newer_would_be_found(text, first):
-    try:
-        assert too_new(text, FIRST[first])
-    except SyntaxError as error:
-        assert "3.11" in str(error)
-
-
 def test_no_lesson_names_an_image_with_an_older_python():
     for python in {job.py_version for lesson in JOBS for job in lesson_jobs(lesson)}:
         digits = re.fullmatch(r"py(\d)(\d+)", python)

@@ -16,7 +16,7 @@ import botocore.session
 import psutil
 import pytest
 import stacks_harness
-from waiting import until
+from emulator_harness import until
 
 from tools import notebook_template
 from workshop.account import stacks

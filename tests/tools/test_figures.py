@@ -66,8 +66,3 @@ def test_a_run_that_lacks_a_picture_changes_nothing(tmp_path, readme):
     with pytest.raises(figures.NoFigures, match="1 pictures of cells tagged 'readme', not 3"):
         figures.write(executed(tmp_path / "run", pictures=1), tmp_path / "figures", readme)
     assert readme.read_text() == before and not (tmp_path / "figures").exists()
-
-
-def test_without_a_run_it_says_so(tmp_path, readme):
-    with pytest.raises(figures.NoRun, match="run `make run` first"):
-        figures.write(tmp_path, tmp_path / "figures", readme)

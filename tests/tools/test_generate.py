@@ -79,16 +79,10 @@ def test_the_place_of_the_raise_is_that_of_the_marker():
     )
 
 
-@pytest.mark.parametrize(
-    "code, message",
-    [
-        ("def f():\n    # BEGIN SOLUTION\n    return 1", "put its solution between"),
-        ("def f():\n    return 1", "put its solution between"),
-    ],
-)
-def test_bad_markers(code, message):
-    with pytest.raises(BadSource, match=f"01.1: .*{message}"):
-        without_solution(code, "01.1")
+@pytest.mark.parametrize("begins", ["    # BEGIN SOLUTION\n", ""])
+def test_bad_markers(begins):
+    with pytest.raises(BadSource, match=r"01\.1: .*put its solution between"):
+        without_solution(f"def f():\n{begins}    return 1", "01.1")
 
 
 @pytest.mark.parametrize(

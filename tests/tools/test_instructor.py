@@ -110,16 +110,6 @@ def test_a_lessons_row_and_its_own_header_say_what_its_jobs_cost():
     assert rows("| timetable |")["Two days"][1:] == rows("| lesson | jobs")["**all**"][2:]
 
 
-def test_the_declared_jobs_are_those_that_a_lesson_starts():
-    for lesson, text in LESSONS.items():
-        code = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
-        starts = bool(re.search(r"\.fit\(|run_jobs\(|\.estimator\(", code))
-        assert bool(JOBS[lesson]) == starts, f"{lesson}: its jobs and lesson_jobs.py differ"
-        assert {job.instance_type for job in JOBS[lesson]} <= set(
-            re.findall(r"\bml\.\w+\.\w+\b", code)
-        )
-
-
 def test_a_class_is_summed_from_the_tables():
     costs = rows("| two days, every lesson |")
     parts = [float(cells[0]) for cells in list(costs.values())[:4]]

@@ -49,6 +49,17 @@ def estimator():
     return make
 
 
+@pytest.fixture(scope="module")
+def kernel():
+    """A real kernel: (its manager, a client)."""
+    from jupyter_client.manager import start_new_kernel
+
+    manager, client = start_new_kernel(kernel_name="python3")
+    yield manager, client
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
 @pytest.fixture
 def shown(monkeypatch):
     """The axes of each picture that is shown, with `alt`; all figures must be closed at the end."""

@@ -66,11 +66,11 @@ def up(names, seat, target, given) -> None:
     Running it again changes nothing, and finishes what was interrupted. Exit status: 0 done, 1 a
     stack can't be created, 2 usage error.
     """
+    parameters = _parameters(given)
     with opened(target, seat) as session:
         from workshop.account.stacks import STACKS, deploy
 
         names = names or STACKS
-        parameters = _parameters(given)
         with _work(f"stacks up {' '.join(names)}", session):
             deploy(session, names, click.echo, parameters)
 

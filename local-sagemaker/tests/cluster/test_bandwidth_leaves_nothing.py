@@ -8,14 +8,9 @@ import signal
 import uuid
 from collections.abc import Iterator
 
+import psutil
 import pytest
-from bandwidth_helpers import (
-    host_network,
-    links_lines,
-    namespaces_of,
-    started,
-    until_namespaces_are_gone,
-)
+from bandwidth_helpers import host_network, links_lines, started, supervised
 from emulator_harness import SCRIPTS, until, until_gone
 
 SECONDS = 8  # long enough to be seen on a busy machine
@@ -28,20 +23,16 @@ pytestmark = pytest.mark.shaping
 def running(emulator, *command: str) -> Iterator[str]:
     """A job on narrow links, whose two instances run; its name, which no other process has.
 
-    Afterwards no process of it is left, nor one in its namespaces, and the host's network is as
-    before.
+    Afterwards no process of it is left, nor one that holds its namespaces, which go with the last
+    one; and the host's network is as before.
     """
     name, before = f"leaves-nothing-{uuid.uuid4().hex[:12]}", host_network()
-
-    def seen() -> dict[str, float]:
-        namespaces = namespaces_of(name)
-        return namespaces if len(namespaces) >= 3 else {}
-
     started(emulator, name, "100mbit", list(command))
-    known = until(seen, 120)
+    known = until(lambda: supervised(name), 120)
     yield name
     until_gone(name)
-    until_namespaces_are_gone(known)
+    _, alive = psutil.wait_procs(known, 30)
+    assert not alive
     assert host_network() == before
 
 

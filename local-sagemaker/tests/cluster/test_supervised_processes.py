@@ -11,7 +11,7 @@ import time
 
 import psutil
 import pytest
-from emulator_harness import until
+from emulator_harness import gone, until, wait_until_gone
 
 import local_sagemaker
 
@@ -51,16 +51,6 @@ def python(code: str) -> list[str]:
     return [sys.executable, "-c", code]
 
 
-def gone(pid: int, seconds: float = 30) -> bool:
-    """Whether a process ends within `seconds`."""
-    deadline = time.monotonic() + seconds
-    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
-
-
 # Starts a process in a session of its own, which outlives it unless somebody looks for it.
 STARTS_ANOTHER = (
     "import subprocess, sys, time\n"
@@ -90,7 +80,7 @@ def test_one_that_fails_leaves_the_others_alone():
         until(lambda: running.status(0) == 1)
         time.sleep(1)
         assert running.status(1) is None
-    assert gone(running.supervisor.pids["1"])
+    wait_until_gone([running.supervisor.pids["1"]])
 
 
 def test_descriptors_and_uncaptured_output(capfd):
@@ -110,7 +100,7 @@ def test_the_end_takes_what_they_started_along(stopped):
         until(lambda: running.lines)
         if stopped:
             os.kill(running.supervisor.pids["0"], signal.SIGSTOP)
-    assert gone(running.supervisor.pids["0"], 0) and gone(int(running.lines[0][1]), 0)
+    assert gone(running.supervisor.pids["0"]) and gone(int(running.lines[0][1]))
 
 
 PARENT = """
@@ -136,7 +126,7 @@ def test_nothing_outlives(victim):
             os.kill(supervisor, signal.SIGKILL)
             numbers = pids
         try:
-            assert all(gone(pid) for pid in numbers)
+            wait_until_gone(numbers)
         finally:
             parent.kill()
 

@@ -25,12 +25,10 @@ pytestmark = pytest.mark.namespaces  # else a ContainerEntrypoint is refused
 @pytest.fixture
 def busy(tmp_path, request):
     """An emulator of this test's own. Its temporary files would lie in `temporaries`."""
-    before, os.environ["TMPDIR"] = os.environ.get("TMPDIR"), str(tmp_path / "temporaries")
     (tmp_path / "temporaries").mkdir()
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(tmp_path / "temporaries"))
         item = Emulator(tmp_path / "state", ["--grace", "2"])
-    finally:
-        os.environ.pop("TMPDIR") if before is None else os.environ.update(TMPDIR=before)
     request.addfinalizer(item.down)
     item.client("s3").create_bucket(Bucket=BUCKET)
     item.mark, item.temporaries = f"many-{uuid.uuid4().hex[:10]}", tmp_path / "temporaries"

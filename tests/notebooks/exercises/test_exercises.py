@@ -177,6 +177,7 @@ def test_the_solutions_are_right(source, monkeypatch, capsys):
     assert all(f"{exercise.number}: right." in printed for exercise in generate.exercises(source))
 
 
+@pytest.mark.soak  # the test above runs the same cells in this process
 def test_the_solutions_can_be_run_by_nbval_in_kernels_of_their_own():
     """As CONTRIBUTING says."""
     command = [sys.executable, "-m", "pytest", "--nbval-lax", "--nbval-current-env", "-p"]

@@ -83,25 +83,3 @@ def test_deterministic_cells_show_what_the_notebook_shows(lesson_run, number):
     assert all(shown), "a deterministic cell shows nothing"
     assert not OF_ONE_RUN.search(str(shown)), shown
     assert shown == [cell.outputs for cell in sync.deterministic_cells(committed)]
-
-
-@pytest.mark.parametrize(
-    ("data", "wrong"),
-    [
-        ({"image/png": "x"}, 1),
-        ({"text/html": '<img src="x">'}, 1),
-        ({"text/html": '<img alt=" " src="x">'}, 1),
-        ({"text/html": "<svg viewBox='0 0 1 1'></svg>"}, 1),
-        (
-            {"text/html": '<img alt="Two bars" src="x"><svg role="img" aria-label="A ring"></svg>'},
-            0,
-        ),
-        ({"text/html": "<table></table>", "text/plain": "<Figure>"}, 0),
-    ],
-)
-def test_a_picture_without_a_text_is_found(data, wrong):
-    output = nbformat.v4.new_output("display_data", data=data)
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("", outputs=[output])])
-    assert len(pictures_without_text(notebook)) == wrong
-    notebook.cells.append(nbformat.v4.new_markdown_cell("![](x.png) and ![A ring](y.png)"))
-    assert len(pictures_without_text(notebook)) == wrong + 1

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from course_text import cells, lessons, read
 from lesson_runs import SEAT, SMALL
-from recorded_jobs import not_recorded
 from sagemaker.estimator import EstimatorBase
 
 import workshop
 from workshop.jobs.job_preview import preview, preview_session
 from workshop.jobs.lesson_jobs import JOBS, lesson_jobs, lesson_parameters
+from workshop.launch.recording import RECORDER
 
 # Differs from run to run: the time in a job's name, the letters of its checkpoints' place, the
 # account, the role's name, the network.
@@ -23,7 +23,17 @@ OF_ONE_RUN = re.compile(
 )
 LESSONS = lessons()
 HOROVOD = {"05", "06", "09"}  # without Horovod these lessons run another script here
+ADDED = ("LOCAL_SAGEMAKER_FOLDER", "WORKSHOP_RECORD", "TORCH_FR_BUFFER_SIZE")
 pytestmark = [pytest.mark.reads_lessons, pytest.mark.timeout(1500)]
+
+
+def not_recorded(request: dict) -> dict:
+    """The request as it was written: without what lets `workshop why` ask its ranks."""
+    environment = {k: v for k, v in request["Environment"].items() if k not in ADDED}
+    path = environment.pop("PYTHONPATH").removeprefix(str(RECORDER)).removeprefix(":")
+    environment |= {"PYTHONPATH": path} if path else {}
+    others = {name: value for name, value in request.items() if name != "Environment"}
+    return others | ({"Environment": environment} if environment else {})
 
 
 def sent(state: Path) -> list[dict]:

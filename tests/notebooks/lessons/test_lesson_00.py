@@ -2,12 +2,8 @@
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
-
-def test_lesson_00(lesson_run):
-    run = lesson_run("00")
-    results = run.results
+def test_lesson_00(lesson, results):
     assert results["world_size"] == [1]
     assert len(results["losses"]) == 5 and results["losses"][-1] < results["losses"][0] / 4
     assert results["accuracy"] >= 0.85
@@ -19,5 +15,5 @@ def test_lesson_00(lesson_run):
     assert sum(parts.values()) == pytest.approx(results["phases"]["Training"], rel=0.1)
     assert results["attached"] is True
     assert {"1/saved_model.pb", "1/variables/variables.index"} <= set(results["saved"])
-    assert "no change" in run.printed
-    assert '{"event": "step", "step": 10, ' in run.printed, "a record of the log is shown"
+    assert "no change" in lesson.printed
+    assert '{"event": "step", "step": 10, ' in lesson.printed, "a record of the log is shown"

@@ -2,34 +2,25 @@
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
-
 ROUNDING = 1e-6  # of gradients around 0.1 in float32
 
 
-@pytest.fixture(scope="module")
-def lesson(lesson_run):
-    return lesson_run("01")
-
-
-def test_averaged_gradients_are_the_whole_batchs(lesson):
-    results = lesson.results
+def test_averaged_gradients_are_the_whole_batchs(results):
     assert results["between_ranks"] == 0
     for name in ("gradient_difference", "ddp_difference"):
         assert 0 <= results[name] < ROUNDING, name
 
 
-def test_broken_averages_are_not(lesson):
-    results = lesson.results
+def test_broken_averages_are_not(results):
     broken = results["broken"]
     assert set(broken) == {"unequal shards, mean", "equal shards, sum", "batch normalisation"}
     assert all(value > 100 * ROUNDING for value in broken.values()), broken
     assert results["sum_factor"] == pytest.approx(4, rel=1e-4)
 
 
-def test_workloads_lie_on_the_map(lesson):
+def test_workloads_lie_on_the_map(results):
     """How fast, and which exchanges more, is a matter of the day: five rounds of two steps here."""
-    scaling = lesson.results["scaling"]
+    scaling = results["scaling"]
     assert set(scaling) == {"large", "small", "small, weak"}
     for record in scaling.values():
         assert record["world_size"] == 2 and record["speed_up"]["median"] > 0
@@ -37,34 +28,33 @@ def test_workloads_lie_on_the_map(lesson):
             assert record[name]["low"] <= record[name]["median"] <= record[name]["high"], name
 
 
-def test_a_verdict_is_computed_from_the_rounds(lesson):
-    verdicts = lesson.results["verdicts"]
+def test_a_verdict_is_computed_from_the_rounds(results):
+    verdicts = results["verdicts"]
     assert len(verdicts) == 2
-    large, small = (lesson.results["scaling"][name]["speed_up"] for name in ("large", "small"))
+    large, small = (results["scaling"][name]["speed_up"] for name in ("large", "small"))
     assert verdicts[0] != "slower" or large["median"] < 1
     assert verdicts[1] != "faster" or small["median"] > 1
 
 
-def test_where_a_step_goes(lesson):
-    for parts in lesson.results["parts"].values():
+def test_where_a_step_goes(results):
+    for parts in results["parts"].values():
         assert set(parts) == {"compute", "wait", "exposed communication"}
         assert parts["compute"] > 0 and min(parts.values()) >= 0
 
 
-def test_trainings_of_practice_are_placed_by_their_inputs(lesson):
+def test_trainings_of_practice_are_placed_by_their_inputs(results):
     """Worked out by hand: 2 * 15/16 * 102.4 MB over 1.25 GB/s against 64 / 380 s, and so on."""
     expected = {
         "ResNet-50, 16 V100, 10 Gbit/s": 0.912,
         "6.7 billion, 128 A100, EFA": 0.0542,
         "6.7 billion, 1,024 A100, EFA": 0.459,
     }
-    assert lesson.results["practice"] == pytest.approx(expected, rel=0.01)
-    assert lesson.results["alpha"] >= 0 and lesson.results["beta"] > 0
-    assert all(min(pair) > 0 for pair in lesson.results["held_out"].values())
+    assert results["practice"] == pytest.approx(expected, rel=0.01)
+    assert results["alpha"] >= 0 and results["beta"] > 0
+    assert all(min(pair) > 0 for pair in results["held_out"].values())
 
 
-def test_the_learning_rate_makes_up_for_fewer_updates(lesson):
-    results = lesson.results
+def test_the_learning_rate_makes_up_for_fewer_updates(results):
     right = results["accuracies"]
     assert sorted(results["updates"].values()) == [20, 20, 100, 100, 100, 880]
     assert results["updates"]["batch 32"] == 880
@@ -76,12 +66,12 @@ def test_the_learning_rate_makes_up_for_fewer_updates(lesson):
     assert results["last_losses"][far] > results["last_losses"][calm]
 
 
-def test_ranks_on_two_instances_end_with_one_model(lesson):
+def test_ranks_on_two_instances_end_with_one_model(lesson, results):
     texts = [
         output.get("data", {}).get("text/plain", "")
         for cell in lesson.notebook.cells
         for output in cell.get("outputs", [])
     ]
     assert any("2 x ml.c5.xlarge" in text for text in texts), "the price is said before the job"
-    weights = lesson.results["ddp_weights"]
+    weights = results["ddp_weights"]
     assert len(weights) == 2 and len(set(weights)) == 1

@@ -2,24 +2,15 @@
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
-
-@pytest.fixture(scope="module")
-def lesson(lesson_run):
-    return lesson_run("02")
-
-
-def test_the_ranks_share_as_they_should(lesson):
-    results = lesson.results
+def test_the_ranks_share_as_they_should(results):
     assert results["notes"] == [42, 42]
     assert results["both_send_first"] == "both wait forever"
     assert results["sums"] == [[100, 104, 108, 112]] * 4
     assert results["pieces"] == [100, 104, 108, 112]
 
 
-def test_the_ring_is_right_and_spreads_the_load(lesson):
-    results = lesson.results
+def test_the_ring_is_right_and_spreads_the_load(results):
     assert results["steps"] == 6 and results["halfway"] == [1111] * 4
     assert results["different_elements"] == 0
     assert results["through_rank_0"] == [2, 4, 6]
@@ -28,9 +19,8 @@ def test_the_ring_is_right_and_spreads_the_load(lesson):
 
 
 @pytest.mark.shaping
-def test_the_ring_wins_on_limited_links(lesson):
+def test_the_ring_wins_on_limited_links(results):
     """Bytes decide there: naive has 6 tensors on one link, the ring 1.5, at 25 MB/s."""
-    results = lesson.results
     assert results["sizes"] == [2_000_000, 400_000, 4_000] and not results["recorded"]
     assert 2.5 < results["gain"] < 5
     timed = {
@@ -46,24 +36,21 @@ def test_the_ring_wins_on_limited_links(lesson):
 
 
 @pytest.mark.shaping
-def test_single_messages_predict_it(lesson):
+def test_single_messages_predict_it(results):
     """How well is a matter of the day: on a busy machine a wait for a core is added to each."""
-    results = lesson.results
     assert 0 <= results["alpha"] < 0.1 and 25 / 1.5 < 1e-6 / results["beta"] < 25 * 1.5
     assert abs(results["predicted_off"]["naive"]) < 0.4
     assert abs(results["predicted_off"]["ring"]) < 0.6
     assert results["faster_when_small"] in ("naive", "tree", "ring", "no difference shown")
 
 
-def test_ring_and_ddp_train_what_one_process_trains(lesson):
-    results = lesson.results
+def test_ring_and_ddp_train_what_one_process_trains(results):
     apart = results["furthest_apart"]
     assert apart.pop("alone, whole batch") == 0
     assert sorted(apart) == ["DDP", "our ring"] and max(apart.values()) < 1e-5
 
 
-def test_torchrun_counts_processes(lesson):
-    results = lesson.results
+def test_torchrun_counts_processes(results):
     rows = sorted(results["torchrun"], key=lambda row: row["RANK"])
     assert [(row["RANK"], row["LOCAL_RANK"]) for row in rows] == [
         ("0", "0"),
@@ -75,8 +62,7 @@ def test_torchrun_counts_processes(lesson):
     assert results["backends"]["gloo"] and not results["backends"]["mpi"]
 
 
-def test_what_the_sampler_gives(lesson):
-    results = lesson.results
+def test_what_the_sampler_gives(results):
     assert results["reads"] == {"not given": 48, "given, no set_epoch": 12, "given, set_epoch": 12}
     assert results["seen"]["not given"] == 12
     assert results["seen"]["given, no set_epoch"] == 3 < results["seen"]["given, set_epoch"]

@@ -10,12 +10,8 @@ import workshop
 from data_prep.channels import write_channels
 from local_sagemaker.pytest_plugin import emulator
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
-
-def test_lesson_03(lesson_run):
-    run = lesson_run("03")
-    results = run.results
+def test_lesson_03(results):
     # A server that waits trains what one process trains; one that does not has stale gradients.
     assert results["sync_difference"] < 1e-4
     assert results["sync_staleness"] == 0
@@ -42,8 +38,7 @@ def test_lesson_03(lesson_run):
 
 
 @pytest.mark.shaping
-def test_the_servers_seconds_grow_with_the_workers(lesson_run):
-    results = lesson_run("03").results
+def test_the_servers_seconds_grow_with_the_workers(results):
     assert not results["recorded"]
     assert 2.5 < results["growth"] < 5 and results["ring_gain"] > 2.5
     assert all(-0.25 < off < 0.6 for off in results["off_bytes"]), results["off_bytes"]

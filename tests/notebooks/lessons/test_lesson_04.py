@@ -1,11 +1,8 @@
 """Lesson 04, executed with smaller numbers; its recorded results are what is tested."""
 
-import pytest
 from lesson_runs import SMALL
 
 from workshop.launch.horovod import horovod_status
-
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 
 def check_what_any_library_must_show(results, endpoint_hosts=(1, 2)):
@@ -31,11 +28,9 @@ def check_what_any_library_must_show(results, endpoint_hosts=(1, 2)):
         assert 0 < record["share"]["low"] <= record["share"]["median"] <= record["share"]["high"]
 
 
-def test_lesson_04(lesson_run):
-    run = lesson_run("04")
-    results = run.results
+def test_lesson_04(lesson, results):
     check_what_any_library_must_show(results)
-    assert "$ mpirun -np 4 " in run.printed
+    assert "$ mpirun -np 4 " in lesson.printed
     if horovod_status().available:
         assert results["places_from"] == "horovod"
         assert results["phases"][0] == "negotiate" and "all-reduce" in results["phases"]
@@ -44,4 +39,4 @@ def test_lesson_04(lesson_run):
         assert results["fusion_verdict"] in ("slower", "no difference shown")
     else:
         assert results["phases"] == ["all-reduce"]
-        assert "Horovod is missing here" in run.printed
+        assert "Horovod is missing here" in lesson.printed

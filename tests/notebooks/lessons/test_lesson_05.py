@@ -5,8 +5,6 @@ from lesson_runs import SMALL
 
 from workshop.launch.horovod import horovod_status
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
-
 # Ranks: the four places, one of them twice, and the last without a VPC, too.
 ROWS = {"mpirun here, 1 x 2": 2, "1 x 2": 2, "2 x 1": 2, "2 x 1 again": 2}
 ROWS |= {"2 x 2": 4, "2 x 2 in a VPC": 4}
@@ -29,9 +27,7 @@ def check_what_was_measured(results):
 
 
 @pytest.mark.skipif(not horovod_status().available, reason=str(horovod_status()))
-def test_lesson_05(lesson_run):
-    run = lesson_run("05")
-    results = run.results
+def test_lesson_05(results):
     assert results["status"] == "Completed"
     assert results["world_size"] == 4
     assert results["ranks_per_host"] == {"algo-1": 2, "algo-2": 2}

@@ -3,12 +3,10 @@
 import pytest
 from lesson_runs import SMALL
 
-pytestmark = [pytest.mark.slow, pytest.mark.shaping, pytest.mark.timeout(1500)]
+pytestmark = pytest.mark.shaping
 
 
-def test_lesson_06(lesson_run):
-    run = lesson_run("06")
-    results = run.results
+def test_lesson_06(lesson, results):
     assert results["network"]["subnets"][0].startswith("subnet-")
     inside = [rule for rule in results["rules"] if rule["with"] == "itself"]
     assert {rule["direction"] for rule in inside} == {"in", "out"}
@@ -21,7 +19,7 @@ def test_lesson_06(lesson_run):
     added, why = results["latency_added"], results["not_delayed"]
     assert why if added is None else added > 2.7
     assert 0 < results["usd"] < results["usd_at_most"] < 3
-    assert "network: deleted" in run.printed.replace("workshop-tests-", "")
+    assert "network: deleted" in lesson.printed.replace("workshop-tests-", "")
 
 
 def check_the_sweep(results):

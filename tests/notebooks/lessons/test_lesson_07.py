@@ -2,14 +2,12 @@
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.shaping, pytest.mark.timeout(1500)]
+pytestmark = pytest.mark.shaping
 
 KINDS = {"default", "default again", "hierarchical", "fp16", "powersgd"}
 
 
-def test_lesson_07(lesson_run):
-    run = lesson_run("07")
-    results = run.results
+def test_lesson_07(lesson, results):
     assert results["bound"] == pytest.approx(1.5)
     medians = results["medians"]
     names = {"gloo", "ring", "hierarchical", "mini_herring"}
@@ -34,7 +32,7 @@ def test_lesson_07(lesson_run):
     # On cores that may be busy: no bound but the generous.
     assert results["faster"]["hierarchical"] > 0.5 and results["faster"]["fp16"] > 0.5
     assert results["refused"] == ["a CPU instance", "P5", "a newer PyTorch"]
-    assert "SMDDP exists only on AWS" in run.printed
+    assert "SMDDP exists only on AWS" in lesson.printed
     assert 0 < results["usd"] < results["usd_at_most"] < 3
 
 

@@ -2,12 +2,8 @@
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
-
-def test_lesson_08(lesson_run):
-    run = lesson_run("08")
-    results = run.results
+def test_lesson_08(lesson, results):
     assert any(name.endswith("1/saved_model.pb") for name in results["in_archive"])
     assert results["status"] == "InService"
     assert results["deploy_order"] == ["model", "endpoint configuration", "endpoint"]
@@ -28,4 +24,4 @@ def test_lesson_08(lesson_run):
     assert results["per_image_factor"][0] > 1, "an image of 360 costs as much as one alone"
     assert results["endpoints_left"] == 0
     assert 0 < results["usd"] < results["usd_at_most"] < 1 and results["usd_a_month"] > 50
-    assert "0 endpoints of this seat are left." in run.printed
+    assert "0 endpoints of this seat are left." in lesson.printed

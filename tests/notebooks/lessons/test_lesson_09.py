@@ -4,11 +4,8 @@ import pytest
 
 from workshop.launch.horovod import horovod_status
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
-
-def test_lesson_09(lesson_run):
-    results = lesson_run("09").results
+def test_lesson_09(results):
     assert results["variables"] == ["SM_CHANNEL_TEST", "SM_CHANNEL_TRAINING"]
     assert len(set(results["files_seen"])) == 4 and sum(results["images_seen"]["training"]) == 1437
     assert results["images_seen"]["test"] == [360, 360] and results["world_size"] == "not told"
@@ -44,6 +41,5 @@ def test_lesson_09(lesson_run):
 
 
 @pytest.mark.skipif(not horovod_status().available, reason=str(horovod_status()))
-def test_lesson_09_trains_from_tfrecord_files(lesson_run):
-    results = lesson_run("09").results
+def test_lesson_09_trains_from_tfrecord_files(results):
     assert results["picture_ranks"] == 2 and results["picture_accuracy"] > 0.15

@@ -8,11 +8,8 @@ import pytest
 
 from workshop.course.lessons import chosen
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
-
-def test_lesson_10_resumes_exactly(lesson_run):
-    results = lesson_run("10").results
+def test_lesson_10_resumes_exactly(results):
     parts = results["resumed_with"]
     assert parts.pop("weights, optimizer, step") == 0 < min(parts.values())
     way = results["way"]
@@ -24,8 +21,7 @@ def test_lesson_10_resumes_exactly(lesson_run):
     assert 0 < results["usd"] < results["usd_at_most"] < 1
 
 
-def test_the_best_interval_costs_least(lesson_run):
-    results = lesson_run("10").results
+def test_the_best_interval_costs_least(results):
     measured, formula = results["extra_measured"], results["extra_formula"]
     often, rarely = "a quarter of the best", "four times the best"
     assert measured["the best"] < measured[often] < measured[rarely]
@@ -34,8 +30,7 @@ def test_the_best_interval_costs_least(lesson_run):
     assert measured[often] == pytest.approx(formula[often], abs=0.02)
 
 
-def test_lesson_10_finds_what_broke(lesson_run):
-    results = lesson_run("10").results
+def test_lesson_10_finds_what_broke(results):
     assert results["quiet_cause"] == "they started from different weights"
     assert results["quiet"]["images_seen"] and results["quiet"]["weights_at_start"]
     assert len(set(results["losses_by_rank"].values())) == 2, "both ranks printed the same loss"
@@ -43,8 +38,7 @@ def test_lesson_10_finds_what_broke(lesson_run):
     assert results["hang_waiting"] == "[0]" and results["fixed"]
 
 
-def test_another_number_of_ranks_goes_on_from_the_checkpoint(lesson_run):
-    results = lesson_run("10").results
+def test_another_number_of_ranks_goes_on_from_the_checkpoint(results):
     assert results["elastic_ranks"] == [2, 1, 1] and results["elastic_apart"] < 1e-5
 
 

@@ -2,13 +2,7 @@
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 FEWER = {"DDP": 1, "fp16": 2, "accumulation": 4, "local SGD": 16, "DiLoCo": 16}
-
-
-@pytest.fixture(scope="module")
-def results(lesson_run):
-    return lesson_run("12").results
 
 
 def trained(results, link="wide"):

@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 
 import jupytext
-import pytest
 import stacks_harness
 from course_text import lessons
 from lesson_runs import OWN_BUCKET, SEAT
@@ -13,7 +12,6 @@ from local_sagemaker.pytest_plugin import emulator
 from workshop.account import cleanup, stacks
 from workshop.jobs import local_server
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 ROLE = "arn:aws:iam::" + "0" * 12 + ":role/workshop"
 
 
@@ -69,9 +67,7 @@ def run_the_cell_again():
     )
 
 
-def test_lesson_99(lesson_run):
-    run = lesson_run("99")
-    results, printed = run.results, run.printed
+def test_lesson_99(lesson, results):
     # The data are five files; the job adds its code and its model.
     assert results["kinds"].pop("objects") >= 7
     assert results["kinds"] == {
@@ -84,17 +80,16 @@ def test_lesson_99(lesson_run):
     assert results["jobs_left"] == 0 and results["foreign_survived"] is True
     assert results["dearest"] == "notebook ml.m5.xlarge"
     assert 0 < results["usd_per_month"] < 0.01
-    assert "Left: nothing." in printed
-    assert f"models: workshop-{SEAT}99-of-a-colleague: not tagged as this" in printed
+    assert "Left: nothing." in lesson.printed
+    assert f"models: workshop-{SEAT}99-of-a-colleague: not tagged as this" in lesson.printed
     # Nobody said delete: the learner's own things are shown, and left as they were.
     assert results["own_before"] == results["own_after"] == 2, "a bucket, and an object in it"
-    assert f"workshop clean --seat {SEAT} --target local" in printed
+    assert f"workshop clean --seat {SEAT} --target local" in lesson.printed
 
 
-def test_a_seats_own_things_survive_the_lesson_and_go_when_somebody_says_so(lesson_run):
+def test_a_seats_own_things_survive_the_lesson_and_go_when_somebody_says_so(lesson):
     """On the emulator of the lesson's run, started again: the cells of that section as they are."""
-    state = lesson_run("99").state
-    with emulator(state) as running:
+    with emulator(lesson.state) as running:
         s3 = running.client("s3")
         assert buckets(s3) == [OWN_BUCKET]
         content = s3.get_object(Bucket=OWN_BUCKET, Key="results.csv")["Body"].read()

@@ -30,7 +30,7 @@ def test_lesson_04_without_horovod(run_again, without_horovod):
     """The stand-in trains for real under mpirun, and the lesson says what to install."""
     run = run_again("04", **lesson_runs.SMALL["04"])
     check_what_any_library_must_show(run.results)
-    # (The job asks the emulator's Python, which has no shadow: see test_show_placement.py.)
+    # (The job asks the emulator's Python, which has no shadow: see scripts/demos/test_others.py.)
     assert run.results["phases"] == ["all-reduce"]
     assert "Horovod is missing here" in run.printed
     assert "C++ compiler" in run.printed

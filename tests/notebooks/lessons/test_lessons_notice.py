@@ -6,6 +6,7 @@ import lesson_runs
 import nbformat
 import pytest
 
+from local_sagemaker.pytest_plugin import emulator
 from workshop.course.execute import NotebookFailed
 from workshop.course.lessons import chosen
 from workshop.launch.horovod import horovod_status
@@ -51,7 +52,8 @@ def changed(number: str, old: str, new: str) -> nbformat.NotebookNode:
 def fails(notebook: nbformat.NotebookNode, folder, message: str, **parameters) -> None:
     """Execute a notebook, which must fail and say so."""
     nbformat.write(notebook, folder / "changed.ipynb")
-    with pytest.raises(NotebookFailed, match=message):
+    running = emulator(folder / "state", lesson_runs.AS_A_LEARNER)
+    with running, pytest.raises(NotebookFailed, match=message):
         lesson_runs.run(folder / "changed.ipynb", folder / "copy.ipynb", **parameters)
 
 
@@ -63,7 +65,7 @@ def without(notebook: nbformat.NotebookNode, first: str, following: str) -> None
 
 @needs_horovod
 @pytest.mark.soak
-def test_lesson_05_notices_ranks_that_do_not_average(own_emulator, scripts, tmp_path):
+def test_lesson_05_notices_ranks_that_do_not_average(scripts, tmp_path):
     script = scripts / "train_tf_horovod.py"
     lines = script.read_text().splitlines()
     script.write_text("\n".join(line for line in lines if "DistributedGradientTape" not in line))
@@ -74,7 +76,7 @@ def test_lesson_05_notices_ranks_that_do_not_average(own_emulator, scripts, tmp_
 
 
 @pytest.mark.soak
-def test_lesson_03_notices_workers_that_train_alone(own_emulator, scripts, tmp_path):
+def test_lesson_03_notices_workers_that_train_alone(scripts, tmp_path):
     """No strategy: the job ends well, its log says all that it should, and the lesson must not."""
     (scripts / "train_tf_ps.py").write_text(PRETENDS)
     settings = 'session.job_settings("servers")'

@@ -95,20 +95,6 @@ def tiers_at_once():
     return spans
 
 
-def reduce_scattered(length):
-    """(this rank's chunk after our reduce-scatter, the same chunk of torch's sum)."""
-    import torch
-    import torch.distributed as dist
-    from collectives import ring
-
-    rank, world_size = dist.get_rank(), dist.get_world_size()
-    tensor = torch.arange(length) * (rank + 1)
-    whole = tensor.clone()
-    ring.reduce_scatter(tensor)
-    dist.all_reduce(whole)
-    return tensor.tensor_split(world_size)[rank], whole.tensor_split(world_size)[rank]
-
-
 def traffic(algorithm, n_bytes, world_size, per_instance):
     """What this rank passes in one all-reduce among the first ranks; see count_traffic."""
     from collectives import timing
@@ -134,38 +120,22 @@ def bytes_across(algorithm, n_bytes, per_instance):
     return sum(sent)
 
 
-def refused(algorithm, variables):
-    """What an all-reduce says where the launcher's variables are as given."""
+def refused(algorithm, variables, gaps=False):
+    """What an all-reduce says where the launcher's variables are as given.
+
+    gaps: of a tensor whose memory has some.
+    """
     import torch
     from collectives.timing import algorithm_of
 
+    tensor = torch.ones(4, 4)[:, :2] if gaps else torch.ones(8)
     with mock.patch.dict(os.environ):
         os.environ.pop("LOCAL_WORLD_SIZE", None)
         os.environ.update(variables)
         try:
-            algorithm_of(algorithm)(torch.ones(8))
+            algorithm_of(algorithm)(tensor)
         except ValueError as error:
             return str(error)
-
-
-def sum_with_gaps(algorithm):
-    """What an all-reduce says of a tensor whose memory has gaps."""
-    import torch
-    from collectives.timing import algorithm_of
-
-    try:
-        algorithm_of(algorithm)(torch.ones(4, 4)[:, :2])
-    except ValueError as error:
-        return str(error)
-
-
-def placement(per_instance):
-    """The instances and their ranks, and the hops of the blind ring."""
-    from collectives.interleaved_ring import order_of_hops
-    from collectives.placement import instances
-
-    with placed(per_instance):
-        return instances(), order_of_hops(instances())
 
 
 def seconds(per_instance, sizes):
@@ -174,22 +144,3 @@ def seconds(per_instance, sizes):
 
     with placed(per_instance):
         return message_seconds(sizes, 2, 3)
-
-
-def gathers_of_messages(per_instance, n_bytes):
-    """The tensors and orders with which ring.all_gather is called while messages are timed."""
-    from collectives import ring, tiers
-
-    whole, calls = ring.all_gather, set()
-
-    def all_gather(tensor, order):
-        calls.add((tensor.nbytes, tuple(order)))
-        whole(tensor, order=order)
-
-    ring.all_gather = all_gather
-    try:
-        with placed(per_instance):
-            tiers.message_seconds([n_bytes], 1, 1)
-    finally:
-        ring.all_gather = whole
-    return calls

@@ -1,9 +1,6 @@
 """Ways to train in which ranks send less: each is DDP where it has nothing to leave out."""
 
-import sys
-
 import less_often_on_ranks
-import measure_less_often
 import numpy as np
 import pytest
 
@@ -67,10 +64,3 @@ def test_what_top_k_leaves_out_comes_later(trained):
     settings = ({"share": 0.1}, {"share": 0.1, "memory": False})
     moved = [np.count_nonzero(trained("top_k", s, sizes) != first) for s in settings]
     assert moved[0] > 1.2 * moved[1]
-
-
-def test_an_unknown_way_is_said(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["measure_less_often.py", "--time", "DDP,shout"])
-    with pytest.raises(SystemExit):
-        measure_less_often.arguments()
-    assert "no shout; there are DDP; fp16; PowerSGD" in capsys.readouterr().err

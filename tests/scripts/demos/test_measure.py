@@ -1,9 +1,9 @@
 """The demonstrations that measure, where the lessons that run them would not notice."""
 
+import importlib
 import re
 import sys
 
-import measure_steps
 import pytest
 from script_harness import DEMOS, by_hand, free_port, mpirun
 
@@ -29,19 +29,23 @@ def test_two_ranks_print_what_computing_costs(run):
     assert Compute.from_measurements(alone).seconds(16, records[3]["gradient_bytes"]) > 0
 
 
-def test_an_unknown_hook_is_said(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["measure_steps.py", "--all-reduce", "default,fast"])
-    with pytest.raises(SystemExit):
-        measure_steps.arguments()
-    assert "no fast; there are default, hierarchical" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("value", ["0", "many", "8,,16"])
-def test_a_bad_size_is_said(monkeypatch, capsys, value):
-    monkeypatch.setattr(sys, "argv", ["measure_steps.py", "--hidden-units", value])
+@pytest.mark.parametrize(
+    ("script", "words", "message"),
+    [
+        ("measure_steps", "--all-reduce default,fast", "no fast; there are default, hierarchical"),
+        ("measure_steps", "--hidden-units 0", "argument --hidden-units"),
+        ("measure_steps", "--hidden-units many", "argument --hidden-units"),
+        ("measure_steps", "--hidden-units 8,,16", "argument --hidden-units"),
+        ("measure_less_often", "--time DDP,shout", "no shout; there are DDP; fp16; PowerSGD"),
+        ("measure_sharding", "--ways zero4", "there is no 'zero4'"),
+    ],
+)
+def test_a_wrong_flag_is_said(monkeypatch, capsys, script, words, message):
+    module = importlib.import_module(script)
+    monkeypatch.setattr(sys, "argv", [script, *words.split()])
     with pytest.raises(SystemExit) as ended:
-        measure_steps.arguments()
-    assert ended.value.code == 2 and "argument --hidden-units" in capsys.readouterr().err
+        getattr(module, "arguments", module.main)()
+    assert ended.value.code == 2 and message in capsys.readouterr().err
 
 
 # A hierarchical all-reduce that forgets to go across the instances.

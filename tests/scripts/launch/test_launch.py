@@ -9,8 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 import yaml
+from emulator_harness import until
 from script_harness import TRAIN, channels, copied, free_port, module, start
-from waiting import until
 
 LAUNCH = TRAIN.parent / "launch"
 # What stands in the place of ssh: it is called with a host and a command.

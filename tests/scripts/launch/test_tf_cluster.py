@@ -7,8 +7,8 @@ from pathlib import Path
 
 import psutil
 import pytest
+from emulator_harness import until
 from script_harness import DEMOS, LAUNCHER
-from waiting import until
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -4,7 +4,7 @@ a job that was left alone. Ten times for each launcher that resumes in `make soa
 
 from __future__ import annotations
 
-import dataclasses
+import contextlib
 import json
 import random
 import signal
@@ -31,67 +31,46 @@ RESUMING = ("torch_distributed", "none")  # the TensorFlow scripts write no chec
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600)]
 
 
-@dataclasses.dataclass(frozen=True)
-class Victim:
-    """Whom to kill: `picks` is asked with the environment and the command line of each process."""
-
-    name: str
-    picks: Callable[[dict[str, str], list[str]], bool]
-
-    def processes(self, job: str) -> list[psutil.Process]:
-        """Those of a job."""
-        processes = []
-        for process in psutil.process_iter():
-            try:
-                env = process.environ()
-                if env.get("LOCAL_SAGEMAKER_JOB", "").endswith(f"/{job}") and self.picks(
-                    env, process.cmdline()
-                ):
-                    processes.append(process)
-            except (psutil.Error, OSError):
-                continue
-        return processes
+# Whom to kill: what is true of the environment and the command line of a process.
+Picks = Callable[[dict[str, str], list[str]], bool]
 
 
-def rank(number: int) -> Victim:
+def rank(number: int) -> Picks:
     """The process of a rank, under torchrun or mpirun."""
-    names = ("RANK", "OMPI_COMM_WORLD_RANK")
-    return Victim(
-        f"rank {number}",
-        lambda env, _: (
-            next((env[variable] for variable in names if variable in env), "") == str(number)
-        ),
-    )
+    return lambda env, _: env.get("RANK", env.get("OMPI_COMM_WORLD_RANK")) == str(number)
 
 
-def host(name: str) -> Victim:
+def host(name: str) -> Picks:
     """All processes of an instance."""
-    return Victim(f"host {name}", lambda env, _: env.get("LOCAL_SAGEMAKER_HOST") == name)
+    return lambda env, _: env.get("LOCAL_SAGEMAKER_HOST") == name
 
 
-def program(script: str) -> Victim:
+def program(script: str) -> Picks:
     """The process that runs a script without a launcher."""
     # The toolkit's command is: python -u SCRIPT --flags, or without -u.
-    return Victim(script, lambda _, line: any(word.endswith(script) for word in line[1:3]))
+    return lambda _, line: any(word.endswith(script) for word in line[1:3])
 
 
-def task(kind: str, index: int) -> Victim:
+def task(kind: str, index: int) -> Picks:
     """The script's process of a task of TF_CONFIG; SageMaker calls the coordinator master."""
-
-    def picks(env: dict[str, str], _: list[str]) -> bool:
-        return json.loads(env.get("TF_CONFIG", "{}")).get("task") == {"type": kind, "index": index}
-
-    return Victim(f"{kind} {index}", picks)
+    wanted_task = {"type": kind, "index": index}
+    return lambda env, _: json.loads(env.get("TF_CONFIG", "{}")).get("task") == wanted_task
 
 
-def server(name: str) -> Victim:
+def server(name: str) -> Picks:
     """The parameter server beside the script on this instance."""
+    module = "local_sagemaker.container.parameter_server"
+    return lambda env, line: env.get("LOCAL_SAGEMAKER_HOST") == name and module in line
 
-    def picks(env: dict[str, str], line: list[str]) -> bool:
-        here = env.get("LOCAL_SAGEMAKER_HOST") == name
-        return here and "local_sagemaker.container.parameter_server" in line
 
-    return Victim(f"parameter server of {name}", picks)
+def processes_of(job: str, picks: Picks) -> list[psutil.Process]:
+    processes = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            env, line = process.environ(), process.cmdline()
+            if env.get("LOCAL_SAGEMAKER_JOB", "").endswith(f"/{job}") and picks(env, line):
+                processes.append(process)
+    return processes
 
 
 def launched(launcher: str, **options) -> dict:
@@ -99,10 +78,7 @@ def launched(launcher: str, **options) -> dict:
 
 
 ALGO_2 = host("algo-2")
-PYTORCH = {
-    "framework": "pytorch",
-    "image_uri": ANY_IMAGE,
-}
+PYTORCH = {"framework": "pytorch", "image_uri": ANY_IMAGE}
 TORCHRUN = PYTORCH | launched("torch_distributed")
 # The toolkit starts a rank for each GPU of the instance type; without GPUs, one.
 TWO_EACH = {"environment": {"LOCAL_SAGEMAKER_GPUS": "2"}}
@@ -185,14 +161,14 @@ def hashes(job: TrainingJob) -> dict[int, str]:
     return {record["rank"]: record["weights_sha256"] for record in records(job, "weights")}
 
 
-def kill_at(emulator: Emulator, name: str, victim: Victim, step: int) -> TrainingJob:
-    """Kill the victim once `step` was printed; the job, which is Failed with a reason.
+def kill_at(emulator: Emulator, name: str, picks: Picks, step: int) -> TrainingJob:
+    """Kill whom it picks once `step` was printed; the job, which is Failed with a reason.
 
     Fails if the job takes longer than END_SECONDS to end, or leaves a process.
     """
     _until_step(emulator, name, 1, START_SECONDS)
-    processes = victim.processes(name)
-    assert processes, f"no process of {name} is {victim.name}"
+    processes = processes_of(name, picks)
+    assert processes, f"no process of {name} is picked"
     _until_step(emulator, name, step, JOB_SECONDS)
     for process in processes:
         process.send_signal(signal.SIGKILL)
@@ -202,7 +178,7 @@ def kill_at(emulator: Emulator, name: str, victim: Victim, step: int) -> Trainin
     until_gone(name)
     assert job.status == "Failed" and job.description["FailureReason"], job.description
     reason = job.description["FailureReason"][:150]
-    print(f"{victim.name} killed after {max(steps(job))} steps;", flush=True)
+    print(f"{len(processes)} processes killed after {max(steps(job))} steps;", flush=True)
     print(f"  ended {seconds:.1f} s later: {reason!r}", flush=True)
     return job
 

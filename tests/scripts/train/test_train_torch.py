@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -177,13 +176,6 @@ def test_diloco_ends_with_one_model(digits, ddp, tmp_path):
     assert len(set(done.hashes.values())) == 1
     assert difference(ddp[1], tmp_path) > 1000 * TOLERANCE
     assert [e["syncs"] for e in done.events("epoch")] == [2, 4]  # of 22 and 30 steps
-
-
-def test_ranks_that_do_not_average_end_with_two_models(digits, tmp_path):
-    forgotten = ("        dist.all_reduce(common.grad)\n", "")
-    script = copied("train_torch_local_sgd.py", tmp_path, forgotten)
-    done = start(by_hand(2), script, *STEPS, *channels(digits))
-    assert len(set(done.hashes.values())) == 2
 
 
 # Counts the bytes that DDP gives to its all-reduce.
@@ -390,29 +382,6 @@ def test_what_torchrun_says_of_the_meeting_point_holds(join):
     variables |= {"MASTER_ADDR": "algo-2", "MASTER_PORT": "7777", "SM_HOSTS": '["algo-1"]'}
     join("train_torch_ddp.py", **variables)
     assert (os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"]) == ("algo-2", "7777")
-
-
-def test_ranks_meet_who_have_inherited_different_ports(tmp_path):
-    script = copied("train_torch_ddp.py", tmp_path, ('= "29500" if', f'= "{free_port()}" if'))
-    meet = "import torch; from train_torch_ddp import *; init_distributed(''); "
-    meet += "print(dist.get_world_size(), all_reduce_mean(torch.ones(1)))"
-    hosts = {"SM_HOSTS": '["127.0.0.1", "127.0.0.2"]'}
-    env = {name: value for name, value in os.environ.items() if name not in PLACES}
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "-c", meet],
-            env=env | mpirun_variables(rank, here=1) | hosts | {"MASTER_PORT": free_port()},
-            cwd=script.parent,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for rank in (0, 1)
-    ]
-    try:
-        assert [rank.communicate(timeout=90)[0] for rank in ranks] == ["2 1.0\n"] * 2
-    finally:
-        for rank in ranks:
-            rank.kill()
 
 
 def test_a_checkpoint_that_cannot_be_read_is_left_as_it_is(digits, tmp_path):

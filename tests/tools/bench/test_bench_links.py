@@ -1,8 +1,6 @@
 """The benchmarks of links say what was measured, beside what the cost model predicts."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -61,10 +59,3 @@ def test_a_jobs_lines_become_points(capsys):
 def test_a_ratio_is_taken_within_a_block():
     seconds = {"gloo": [2.0, 4.0, 90.0], "hierarchical": [1.0, 2.0, 30.0]}
     assert narrow_links.ratio(seconds, "gloo", "hierarchical") == 2.0
-
-
-def test_an_unknown_benchmark_is_wrong_use():
-    command = [sys.executable, "-m", "tools.bench", "linkz"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "'linkz' is not one of" in done.stderr and "overlap" in done.stderr

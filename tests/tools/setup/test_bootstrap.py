@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from waiting import until, wait_until_gone
+from emulator_harness import until, wait_until_gone
 
 from tools.bundle import pack_installed
 from tools.setup import environment, horovod, state, steps

@@ -66,12 +66,6 @@ def test_every_target_of_make_is_documented():
     assert set(phony.split()) == shown | {"ready"}
 
 
-def test_make_lab_hands_options_on():
-    command = ["make", "-n", "lab", "ARGS=--no-browser --port 8890"]
-    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert "workshop lab --no-browser --port 8890\n" in output
-
-
 @page
 def test_paths_exist(page):
     words = paths((ROOT / page).read_text())

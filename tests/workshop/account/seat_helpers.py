@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
 
 from botocore.exceptions import ClientError
-from waiting import until
+from emulator_harness import until
+from hosting_helpers import archive
 
 import workshop
 from workshop.account import stacks
@@ -66,13 +65,8 @@ def job(session, name: str, tags: list[dict] | None = None, code: str = "") -> s
 
 def packed(session, name: str, script: bytes) -> str:
     """Put a .tar.gz that holds one file into the seat's bucket. Its address."""
-    raw = io.BytesIO()
-    with tarfile.open(fileobj=raw, mode="w:gz") as archive:
-        info = tarfile.TarInfo(name)
-        info.size = len(script)
-        archive.addfile(info, io.BytesIO(script))
     key = f"code/{len(script)}.tar.gz"
-    session.client("s3").put_object(Bucket=session.bucket, Key=key, Body=raw.getvalue())
+    session.client("s3").put_object(Bucket=session.bucket, Key=key, Body=archive({name: script}))
     return f"s3://{session.bucket}/{key}"
 
 

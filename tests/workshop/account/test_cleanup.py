@@ -1,6 +1,9 @@
 """A seat's things are found, deleted, and gone; nobody else's are touched."""
 
+import datetime
+
 import pytest
+from emulator_harness import until
 from seat_helpers import (
     ENDPOINT_LOGS,
     NOTEBOOK_LOGS,
@@ -17,7 +20,6 @@ from seat_helpers import (
     status,
     stream,
 )
-from waiting import until
 
 import workshop
 from workshop.account import cleanup, resources, stacks
@@ -233,3 +235,17 @@ def test_a_notebook_instance_that_bears_the_seats_name_alone(session, monkeypatc
     left = session.client("logs").describe_log_streams(logGroupName=NOTEBOOK_LOGS)["logStreams"]
     names = {row["logStreamName"] for row in left}
     assert f"{name}x/jupyter.log" in names and f"{name}/jupyter.log" not in names
+
+
+# What is billed by the hour is ended if it is this run's
+
+
+def test_what_was_made_since_is_ended_and_what_was_there_stays(session):
+    host(session, "made", stacks.tags(session.seat))
+    host(session, "theirs", [{"Key": "workshop", "Value": "data-parallel"}])  # and no seat
+    name, now, lines = f"{session.job_prefix}made", datetime.datetime.now(datetime.UTC), []
+    cleanup.end_what_runs(session, now + datetime.timedelta(minutes=1), lines.append)
+    assert lines == [] and name in names_left(session), "it is older than that"
+    cleanup.end_what_runs(session, now - datetime.timedelta(days=1), lines.append)
+    assert lines == [f"endpoints: {name}: deleted"]
+    assert f"{session.job_prefix}theirs" in names_left(session), "another seat's"

@@ -1,26 +1,17 @@
 """What preflight knows offline is what the installed SDK, botocore and EC2's answers say."""
 
-import gzip
-import json
 from datetime import date
-from pathlib import Path
 
 import botocore.session
-import moto
 import pytest
+from moto.utilities.utils import load_resource
 from sagemaker.pytorch import PyTorch
 from sagemaker.tensorflow import TensorFlow
 
 from workshop.account.preflight.facts import FACTS, facts, source
 from workshop.jobs.job_preview import preview_session
 
-EC2 = Path(moto.__file__).parent / "ec2/resources"
 CODE = "\n".join(path.read_text() for path in FACTS.parent.glob("*.py"))
-
-
-def recorded(path: Path):
-    """A file of EC2's answers, as moto keeps them."""
-    return json.loads(gzip.decompress(path.read_bytes()))
 
 
 @pytest.mark.parametrize("name", facts()["sources"])
@@ -32,7 +23,7 @@ def test_each_source_has_an_address_a_day_and_a_use(name):
 
 
 def test_the_list_of_efa_types_is_ec2s():
-    types = recorded(EC2 / "instance_types.json.gz")
+    types = load_resource("ec2/resources/instance_types.json")
     model = botocore.session.get_session().get_service_model("sagemaker")
     training_types = model.shape_for("TrainingInstanceType").enum
     there = [name for name in training_types if name.removeprefix("ml.") in types]

@@ -1,25 +1,16 @@
 """What a job costs on AWS: arithmetic, dates and sources, and what is not known."""
 
-import gzip
-import json
 import math
 from datetime import date
-from pathlib import Path
 
-import moto
 import pytest
+from moto.utilities.utils import load_resource
 
 import workshop
 from workshop.account.prices import GRACE_SECONDS, PriceNotKnown, cost, price_table, up_to_cents
 from workshop.jobs.session import MAX_RUN_SECONDS
 
 INSTANCES = price_table()["instances"]
-
-
-def recorded() -> dict:
-    """EC2's DescribeInstanceTypes, as moto keeps it: type -> description."""
-    path = Path(moto.__file__).parent / "ec2/resources/instance_types.json.gz"
-    return json.loads(gzip.decompress(path.read_bytes()))
 
 
 def test_every_instance_is_paid_for_the_whole_job():
@@ -89,7 +80,7 @@ def test_each_row_has_a_dated_price_or_a_reason():
 
 
 def test_what_is_known_beside_the_price_is_what_ec2_says():
-    ec2, compared = recorded(), 0
+    ec2, compared = load_resource("ec2/resources/instance_types.json"), 0
     for name, row in INSTANCES.items():
         if (answer := ec2.get(name.removeprefix("ml."))) is None:
             continue

@@ -39,13 +39,6 @@ def delete(session, names=None):
     return stacks.delete(session, names, log=lambda _: None)
 
 
-def test_a_second_deploy_changes_nothing(session):
-    first, second = deploy(session), deploy(session)
-    assert {row.change for row in first.values()} == {"created"}
-    assert {row.change for row in second.values()} == {"no change"}
-    assert first["storage"].outputs == second["storage"].outputs
-
-
 def test_a_changed_template_updates_and_keeps_the_bucket(session, tmp_path, monkeypatch):
     before = deploy(session)
     copies = tmp_path / "templates"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
-from click.testing import CliRunner
+from command_harness import ok, refused, run
 from emulator_harness import until_log
 
 from local_sagemaker.pytest_plugin import BUCKET, emulator, estimator, sdk_session, start
@@ -19,6 +20,7 @@ from workshop.paths import ROOT
 
 WORKSHOP = Path(sys.executable).parent / "workshop"
 SCRIPTS = ROOT / "local-sagemaker" / "tests" / "scripts"
+command = functools.partial(run, main)
 
 
 @pytest.fixture(scope="module")
@@ -34,29 +36,9 @@ def session(running, monkeypatch):
     return sdk_session(running, monkeypatch)
 
 
-def invoke(state: Path, *arguments: str, **variables: str):
-    unset = {name: None for name in os.environ if name.startswith("AWS_")}
-    env = {**unset, "LOCAL_SAGEMAKER_STATE_DIR": str(state), **variables}
-    return CliRunner().invoke(main, list(arguments), env=env)
-
-
-def output(state: Path, *arguments: str, **variables: str) -> str:
-    done = invoke(state, *arguments, **variables)
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
-def refusal(state: Path, *arguments: str) -> str:
-    """One line that gives the reason."""
-    done = invoke(state, *arguments)
-    assert done.exit_code not in (0, 3), done.output
-    (line,) = done.stderr.strip().splitlines()
-    return line
-
-
 def test_without_an_emulator(tmp_path):
-    for command in (["jobs"], ["logs", "a"], ["stop", "a"]):
-        assert "Start it with: local-sagemaker start" in refusal(tmp_path, *command)
+    for words in (["jobs"], ["logs", "a"], ["stop", "a"]):
+        assert "Start it with: local-sagemaker start" in refused(command(tmp_path, *words))
 
 
 def test_jobs_and_logs(running, session):
@@ -64,18 +46,20 @@ def test_jobs_and_logs(running, session):
     job = running.wait(start(estimator(session, SCRIPTS / "show.py"), inputs))
     options = {"instance_count": 1, "hyperparameters": {"mode": "raise"}}
     failed = running.wait(start(estimator(session, SCRIPTS / "fail.py", **options)))
-    lines = output(running.state, "jobs", AWS_PROFILE="no-such-profile").splitlines()
+    lines = ok(command(running.state, "jobs", AWS_PROFILE="no-such-profile")).splitlines()
     row = r"(\w+) +\d+ s  (\d) x ml.m5.xlarge +(\S+)"
     listed = [re.fullmatch(row, line).groups() for line in lines]
     assert listed == [("Failed", "1", failed.name), ("Completed", "2", job.name)]
-    log = output(running.state, "logs", job.name)
+    log = ok(command(running.state, "logs", job.name))
     for host in ("algo-1", "algo-2"):
         assert re.search(rf"^{host}  SEEN ", log, re.MULTILINE)
     assert log.endswith("\nCompleted\n")
-    assert "Failed: AlgorithmError: " in output(running.state, "logs", failed.name)
-    assert f"{job.name} has ended already: Completed" in output(running.state, "stop", job.name)
-    for command in ("logs", "stop"):
-        message = refusal(running.state, command, "unheard-of")
+    assert "Failed: AlgorithmError: " in ok(command(running.state, "logs", failed.name))
+    assert f"{job.name} has ended already: Completed" in ok(
+        command(running.state, "stop", job.name)
+    )
+    for word in ("logs", "stop"):
+        message = refused(command(running.state, word, "unheard-of"))
         assert "Job unheard-of" in message and " jobs` lists them" in message
 
 
@@ -90,7 +74,7 @@ def test_logs_follow_and_stop(running, session):
     )
     until_log(running, name, "WAITS")
     assert follower.poll() is None
-    assert output(running.state, "stop", name) == f"{name}: Stopped\n"
+    assert ok(command(running.state, "stop", name)) == f"{name}: Stopped\n"
     log, _ = follower.communicate(timeout=30)
     assert follower.returncode == 0
     assert log.count("algo-1  BEGUN algo-1\n") == 1

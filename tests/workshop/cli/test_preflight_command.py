@@ -41,7 +41,6 @@ def calls(monkeypatch):
     ("given", "status", "texts"),
     [
         (["04"], 0, ["OK  job           In ", "us-east-1: mpi starts the script.", "At most"]),
-        (["04", "--seat", "Ann_"], 2, ["seat is 'Ann_'; it must be"]),
         (
             ["04", "-p", "processes_per_host=8"],
             2,
@@ -86,18 +85,13 @@ def test_a_lesson_is_checked_job_by_job(preflight):
     assert [line.split(":")[0] for line in jobs] == expected
 
 
-def test_the_emulator_can_be_asked(preflight, sagemaker_emulator):
-    status, output = preflight("--target=local", "00")
-    assert status == 0, output
-    assert "?   quota         Could not be checked: List" in output
-
-
 def test_a_network_is_looked_for_where_it_should_be(preflight, session):
     """The seat's own, or what is given."""
     once = ["--target=local", "--seat=tests", "05"]
     status, output = preflight(*once)
     assert status == 0, output
     assert "?   network       Could not be checked: the seat has no network stack" in output
+    assert "?   quota         Could not be checked: List" in output
     *_, made = stacks.deploy(session, ("storage", "roles", "network"), log=lambda _: None)
     status, output = preflight(*once)
     stacks.delete(session, ("network",), log=lambda _: None)

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -25,6 +24,9 @@ from workshop.course.execute import NotebookFailed, execute
 from workshop.lesson.results import read_results
 
 COMMAND = [sys.executable, "-m", "workshop.cli", "run"]
+SAVES = """import workshop, ipykernel.connect
+kernel = ipykernel.connect.get_connection_info()
+workshop.save_results(seen=[target, value], kernel=kernel)"""
 PLOT = """from workshop import plots
 with plots.canvas('Two ranks', 'step') as axes:
     axes.plot([1, 2])"""
@@ -42,13 +44,15 @@ def start(*arguments):
 
 def test_a_run_writes_copies_pages_and_an_index(write_notebook, tmp_path, own_state):
     write_notebook("03_later", PLOT)
-    first = write_notebook(
-        "01_first", "import workshop\nworkshop.save_results(seen=[target, value])"
-    )
+    first = write_notebook("01_first", SAVES)
     done = start("--notebooks", first.parent, "--out", tmp_path / "build", "-p", "value=7")
     assert done.exit_code == 0, done.output
     build = tmp_path / "build"
-    assert read_results(build / "01_first.ipynb") == {"seen": ["local", 7]}
+    results = read_results(build / "01_first.ipynb")
+    assert results["seen"] == ["local", 7]
+    # A kernel has sockets of its own, which go with it: no port that another may take first.
+    kernel = json.loads(results["kernel"])
+    assert kernel["transport"] == "ipc" and not Path(kernel["ip"]).parent.exists()
     index = (build / "index.html").read_text()
     assert index.index("01_first.html") < index.index("03_later.html")
     assert "sagemaker 2." in index and "<b>local</b>" in index
@@ -109,29 +113,6 @@ def test_a_cell_that_hangs_is_ended_and_named(write_notebook, tmp_path):
     with pytest.raises(NotebookFailed, match=r"cell \[4\] failed: time.sleep\(600\)\n.*2 s"):
         execute(path, tmp_path / "copy.ipynb", {"value": 2}, cell_seconds=2)
     assert time.monotonic() - began < 300
-
-
-def test_kernels_that_start_together_in_one_folder_do_not_meet(
-    write_notebook, tmp_path, monkeypatch
-):
-    """Each has sockets of its own, which go with it: no port that another may take first."""
-    monkeypatch.chdir(tmp_path)  # papermill changes the folder; in threads it may stay in another
-    where = "import ipykernel.connect; print(ipykernel.connect.get_connection_info())"
-    paths = [
-        write_notebook(f"0{n}_k", where, f"import time; time.sleep(1); print({n})")
-        for n in range(3)
-    ]
-    copies = [tmp_path / f"{n}.ipynb" for n in range(3)]
-    with ThreadPoolExecutor() as pool:
-        list(pool.map(lambda pair: execute(*pair, {}), zip(paths, copies, strict=True)))
-    addresses = set()
-    for number, copy in enumerate(copies):
-        texts = [c.outputs[0]["text"] for c in nbformat.read(copy, 4).cells[1:] if c.outputs]
-        assert texts[-1] == f"{number}\n"
-        info = json.loads(texts[-2])
-        assert info["transport"] == "ipc" and not Path(info["ip"]).parent.exists()
-        addresses.add(info["ip"])
-    assert len(addresses) == 3
 
 
 def test_a_kernel_that_dies_is_named(write_notebook, tmp_path):
@@ -199,7 +180,7 @@ def test_an_interrupt_leaves_nothing(write_notebook, tmp_path, own_state, number
 
 @pytest.mark.parametrize("error", [NotebookFailed("cell 30 failed"), KeyboardInterrupt()])
 def test_what_a_failed_lesson_left_is_ended(tmp_path, monkeypatch, write_notebook, capsys, error):
-    """After a failure or an interrupt in any cell. What exactly: test_billing.py."""
+    """After a failure or an interrupt in any cell. What exactly: test_cleanup.py."""
     opened, ended = object(), []
     monkeypatch.setattr(course_run, "session", lambda target, seat: opened)
     monkeypatch.setattr(course_run, "execute", mock.Mock(side_effect=error))

@@ -54,39 +54,22 @@ def records_of_the_test(tmp_path, monkeypatch):
     return tmp_path / "records"
 
 
-@pytest.fixture
-def hanging(tmp_path):
-    """Two ranks of which rank 0 waits; the file `go` lets them end."""
-    (tmp_path / "train.py").write_text(SCRIPT)
-    command = [sys.executable, tmp_path / "train.py", tmp_path / "go"]
+@pytest.fixture(scope="module")
+def hanging(tmp_path_factory):
+    """Two ranks of which rank 0 waits. The last test of them lets them end, by the file `go`."""
+    folder = tmp_path_factory.mktemp("hanging")
+    (folder / "train.py").write_text(SCRIPT)
+    command = [sys.executable, folder / "train.py", folder / "go"]
     variables = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "WORLD_SIZE": 2}
     variables |= {"GLOO_SOCKET_IFNAME": "lo" if sys.platform == "linux" else "lo0"}
     each = [{"RANK": rank} for rank in range(2)]
-    with Processes([command] * 2, variables, each=each) as processes:
-        processes.until(lambda: len(processes.lines) >= 2, 120)
-        time.sleep(reading.ANSWER_SECONDS)
-        yield processes
-
-
-def test_a_hang_is_explained_and_the_ranks_go_on(hanging, tmp_path):
-    deadline = time.monotonic() + 60
-    while not (answer := diagnose(hanging.record)).cause and time.monotonic() < deadline:
-        time.sleep(1)  # a busy machine: not there yet
-    began = time.monotonic()
-    text = str(workshop.why(hanging.record))
-    assert time.monotonic() - began < 5
-    first, second, third = text.splitlines()[:3]
-    assert answer.evidence.running and answer.cause == "one rank does something else"
-    assert "rank 0 waits in all_reduce no. 4 (8 Float) at train.py:" in first
-    assert "Rank 1 has not called it: it is at train.py:" in second and "in elsewhere" in second
-    assert third.startswith("Do: ")
-    pid = next(int(line.text.split()[1]) for line in hanging.lines if line.text.startswith("pid"))
-    assert diagnose(pid).cause == answer.cause, "a process's id leads to its record"
-    (tmp_path / "go").touch()
-    hanging.wait(120)
-    assert [line.text for line in hanging.lines].count("end") == 2, "it was not harmed"
-    ended = diagnose(hanging.record)
-    assert (ended.cause, ended.evidence.running) == ("", False), "it ended well"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recording, "RECORDS", folder / "records")
+        with Processes([command] * 2, variables, each=each) as processes:
+            processes.until(lambda: len(processes.lines) >= 2, 120)
+            time.sleep(reading.ANSWER_SECONDS)
+            processes.go = folder / "go"
+            yield processes
 
 
 def test_a_damaged_dump_is_reported_and_the_rest_is_read(hanging, tmp_path):
@@ -171,6 +154,27 @@ def test_at_a_shell(command, tmp_path, hanging):
     assert (status, "Evidence:" in output) in ((0, True), (1, True))
     status, output = command("why", f"{tmp_path}/none/")
     assert status == 2 and "is no folder" in output
+
+
+def test_a_hang_is_explained_and_the_ranks_go_on(hanging):
+    deadline = time.monotonic() + 60
+    while not (answer := diagnose(hanging.record)).cause and time.monotonic() < deadline:
+        time.sleep(1)  # a busy machine: not there yet
+    began = time.monotonic()
+    text = str(workshop.why(hanging.record))
+    assert time.monotonic() - began < 5
+    first, second, third = text.splitlines()[:3]
+    assert answer.evidence.running and answer.cause == "one rank does something else"
+    assert "rank 0 waits in all_reduce no. 4 (8 Float) at train.py:" in first
+    assert "Rank 1 has not called it: it is at train.py:" in second and "in elsewhere" in second
+    assert third.startswith("Do: ")
+    pid = next(int(line.text.split()[1]) for line in hanging.lines if line.text.startswith("pid"))
+    assert diagnose(pid).cause == answer.cause, "a process's id leads to its record"
+    hanging.go.touch()
+    hanging.wait(600)  # since their start: other tests have asked them before
+    assert [line.text for line in hanging.lines].count("end") == 2, "it was not harmed"
+    ended = diagnose(hanging.record)
+    assert (ended.cause, ended.evidence.running) == ("", False), "it ended well"
 
 
 def test_ranks_started_at_a_shell_are_recorded(command, tmp_path):
@@ -263,45 +267,32 @@ def test_a_sitecustomize_of_the_environment_still_runs(tmp_path):
     assert done.stdout.splitlines() == lines and not done.stderr
 
 
-SHARES = """
-import sys
+RECORDS = """
+import pickle, sys
 sys.path.append(sys.argv[1])
 import torch, workshop_recorder as recorder
 import torch.distributed as dist
-from torch.distributed.optim import ZeroRedundancyOptimizer
-dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
-assert recorder.has_ddp()
-optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, lr=0.1)
-assert not recorder.has_ddp()
-"""
-
-
-def test_an_optimizers_share_of_the_weights_is_not_compared():
-    """ZeroRedundancyOptimizer makes a plain one on each rank, of other weights on each."""
-    command = [sys.executable, "-c", SHARES, recording.RECORDER]
-    subprocess.run(command, check=True, timeout=120)
-
-
-DUMPS = """
-import pickle, sys
-sys.path.append(sys.argv[1])
-import torch, workshop_recorder
-import torch.distributed as dist
 dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
 dist.all_reduce(torch.ones(3))
-(entry,) = pickle.loads(workshop_recorder.flight_recorder())["entries"]
+(entry,) = pickle.loads(recorder.flight_recorder())["entries"]
 assert entry["frames"][-1]["line"] == 7, entry
 assert not [name for name in sys.modules if name.startswith("torch._inductor")]
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
+assert recorder.has_ddp()
+from torch.distributed.optim import ZeroRedundancyOptimizer
+optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, lr=0.1)
+assert not recorder.has_ddp()
 import torch._inductor  # as a script may afterwards
 assert torch._inductor.config
 """
 
 
-def test_a_dump_has_its_callers_and_does_not_import_torchs_compiler():
-    """The import takes a second, and breaks one that the script has begun."""
+def test_what_is_recorded_of_a_group_and_of_ddp():
+    """A dump has its callers, without torch's compiler, whose import takes a second and breaks one
+    that the script has begun. A share of the weights is not compared: each rank has another.
+    """
     environment = os.environ | {"TORCH_FR_BUFFER_SIZE": "10"}
-    command = [sys.executable, "-c", DUMPS, recording.RECORDER]
+    command = [sys.executable, "-c", RECORDS, recording.RECORDER]
     subprocess.run(command, env=environment, check=True, timeout=120)
 
 

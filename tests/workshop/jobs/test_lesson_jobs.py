@@ -3,7 +3,6 @@
 That the list is what the lessons send is tested where lessons are executed: tests/notebooks.
 """
 
-import json
 import os
 import re
 import socket
@@ -12,8 +11,6 @@ from pathlib import Path
 import botocore.session
 import pytest
 from botocore.validate import ParamValidator
-from recorded_jobs import not_recorded
-from sagemaker.estimator import EstimatorBase
 
 from local_sagemaker import daemon
 from local_sagemaker.protocol.validation import check as check_as_the_service
@@ -23,7 +20,6 @@ from workshop.jobs.lesson_jobs import JOBS, lesson_jobs, lesson_parameters
 
 # SageMaker Debugger takes no new customers since 2026-07-30, and the SDK adds it by itself.
 DEBUGGER = {"DebugHookConfig", "DebugRuleConfigurations", "ProfilerRuleConfigurations"}
-TIME = re.compile(r"\d{4}(?:-\d\d){5}-(?:[0-9a-f]{8}|\d{3})")  # of a job's name
 
 
 @pytest.fixture(autouse=True)
@@ -68,23 +64,6 @@ def test_parameters_are_those_of_the_lesson_or_given():
     assert [job.name for job in lesson_jobs("02")] == ["ring"]
 
 
-def test_the_preview_is_what_is_sent(session, estimator):
-    """One estimator previewed, and one really sent: the same bytes but for the time."""
-    opened, sent = preview_session("local", seat="tests", outputs=session.outputs), []
-    EstimatorBase.fit.__wrapped__(estimator(opened, "same"), wait=False)
-    events = session.sagemaker_session.sagemaker_client.meta.events
-    events.register("before-send.sagemaker.CreateTrainingJob", lambda request, **_: keep(request))
-
-    def keep(request) -> None:  # it answers nothing, so the request is sent on
-        sent.append(not_recorded(json.loads(request.body)))
-
-    real = estimator(session, "same")
-    real.fit(wait=False)
-    session.client("sagemaker").stop_training_job(TrainingJobName=real.latest_training_job.name)
-    (previewed,), (received,) = opened.requests, sent
-    assert TIME.sub("", json.dumps(previewed)) == TIME.sub("", json.dumps(received))
-
-
 def test_nothing_is_needed_and_nothing_starts(tmp_path, monkeypatch):
     monkeypatch.setenv("LOCAL_SAGEMAKER_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setenv("AWS_PROFILE", "no-such-profile")
@@ -100,3 +79,11 @@ def test_nothing_is_needed_and_nothing_starts(tmp_path, monkeypatch):
     assert hosts == [], "something looked for a host"
     assert os.environ["AWS_PROFILE"] == "no-such-profile", "the shell's variables are back"
     assert daemon.running(tmp_path / "state") is None and not (tmp_path / "state").exists()
+
+
+def test_each_spot_job_keeps_checkpoints_of_its_own():
+    """A new job must not resume from an old one."""
+    built = preview(lesson_jobs("10") * 2, preview_session("aws", region="us-east-1"))
+    spot = [job.request for job in built if job.request.get("EnableManagedSpotTraining")]
+    places = [request["CheckpointConfig"]["S3Uri"] for request in spot]
+    assert len(places) >= 2 and len(set(places)) == len(places)

@@ -75,17 +75,3 @@ def test_a_data_set_is_uploaded_and_its_channels_are_named(session, tmp_path, mo
         keys = {item["Key"].rpartition("/")[-1] for item in listing["Contents"]}
         assert keys == {path.name for path in (tmp_path / "digits" / name).iterdir()}
     assert set(channels) == {"training", "test"}
-
-
-def test_the_sdks_defaults_are_not_checked_at_each_look_into_them(session, monkeypatch):
-    """That took 3 CPU seconds a job."""
-    from sagemaker.config.config_schema import TELEMETRY_OPT_OUT_PATH
-    from sagemaker.utils import resolve_value_from_config
-
-    sdk = session.sagemaker_session
-
-    def refuse(*_):
-        raise AssertionError("checked again")
-
-    monkeypatch.setattr("jsonschema.validate", refuse)
-    assert resolve_value_from_config(None, TELEMETRY_OPT_OUT_PATH, False, sdk) is True

@@ -6,7 +6,6 @@ import pytest
 
 from local_sagemaker.cluster.spec import Connectivity
 from local_sagemaker.training.connectivity import connectivity_for_job
-from workshop.account import stacks
 from workshop.jobs.vpc import NoNetwork, network, network_from_stack
 
 
@@ -22,7 +21,7 @@ def connectivity(emulator, region: str, network: dict) -> Connectivity:
 
 def test_a_network_is_made_once_for_a_seat(session, sagemaker_emulator):
     first, again = network(session), network(session)
-    assert first == again
+    assert first == again == network(seat_of(session, session.seat, "aws"))
     assert not set(first["subnets"]) & set(network(seat_of(session, "other"))["subnets"])
     assert len(network_from_stack(session, serving=True)["subnets"]) == 2
     ec2 = session.client("ec2")
@@ -33,17 +32,6 @@ def test_a_network_is_made_once_for_a_seat(session, sagemaker_emulator):
     assert rule["IpProtocol"] == "-1" and rule["IpRanges"] == []
     assert [pair["GroupId"] for pair in rule["UserIdGroupPairs"]] == first["security_group_ids"]
     assert connectivity(sagemaker_emulator, session.region, first) == Connectivity(internet=False)
-
-
-def test_the_seats_network_stack_is_taken(session, sagemaker_emulator):
-    seat = seat_of(session, "stack")
-    *_, stack = stacks.deploy(seat, ("storage", "roles", "network"), log=lambda _: None)
-    ids = {
-        "subnets": [stack.outputs["SubnetId"]],
-        "security_group_ids": [stack.outputs["SecurityGroupId"]],
-    }
-    assert network(seat) == network(seat_of(session, "stack", "aws")) == ids
-    assert connectivity(sagemaker_emulator, session.region, ids) == Connectivity(internet=False)
 
 
 def test_what_is_given_is_taken_on_aws_too():

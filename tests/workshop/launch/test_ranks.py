@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 import pytest
-from waiting import wait_until_gone
+from emulator_harness import wait_until_gone
 
 from workshop.launch.ranks import RankFailed, start_ranks
 

@@ -1,27 +1,17 @@
 """What the lesson room shows in a real kernel: by hand, and where nobody can answer."""
 
-import pytest
-from jupyter_client.manager import start_new_kernel
-
 from workshop.lesson.results import MIME
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
-
-
-@pytest.fixture(scope="module")
-def kernel():
-    manager, client = start_new_kernel(kernel_name="python3")
-    yield client
-    client.stop_channels()
-    manager.shutdown_kernel(now=True)
 
 
 def displayed(messages):
     return [content["data"] for kind, content in messages if kind == "display_data"]
 
 
-def run(client, code, by_hand):
+def run(kernel, code, by_hand):
     """The messages that a cell's run leaves. by_hand: as a browser asks, which can answer."""
+    _, client = kernel
     messages = []
     client.execute_interactive(
         code, allow_stdin=by_hand, stdin_hook=print, output_hook=messages.append, timeout=60

@@ -1,8 +1,7 @@
 """`workshop.quiz`: the files' form, what a click shows, the instructor's page."""
 
-from html.parser import HTMLParser
-
 import pytest
+from bs4 import BeautifulSoup
 
 import workshop
 from tools import tables
@@ -25,6 +24,13 @@ def small(tmp_path, monkeypatch):
     (tmp_path / "lesson_01.toml").write_text(quiz)
     monkeypatch.setattr(module, "load", lambda lesson: load(lesson, tmp_path))
     return tmp_path
+
+
+def choices(page):
+    """(a choice, what a click on it unfolds) of all choices of a quiz's HTML."""
+    folded = BeautifulSoup(page, "html.parser")("details")
+    assert not any(choice.attrs for choice in folded), "a choice must be folded at first"
+    return [(choice.summary.extract().get_text(), choice.get_text()) for choice in folded]
 
 
 @pytest.mark.parametrize("lesson", lessons())
@@ -54,7 +60,7 @@ def test_an_answer_to_each_choice_is_shown_at_that_choice_only(tmp_path):
     question = QUESTION.format(answer=1).replace('"Because of `rank`."', answers)
     (tmp_path / "lesson_01.toml").write_text(question)
     (question,) = load("01", tmp_path)
-    shown = [choice["details"] for choice in Choices(module.as_html([question])).choices]
+    shown = [unfolded for _, unfolded in choices(module.as_html([question]))]
     assert shown == ["No. too few", "Right. yes", "No. too many"]
 
 
@@ -70,34 +76,11 @@ def test_a_lesson_without_a_quiz(small):
         load("07", small)
 
 
-class Choices(HTMLParser):
-    """The choices of a quiz's HTML as {summary: what a click unfolds}."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.choices, self.inside = [], None
-        self.feed(page)
-
-    def handle_starttag(self, tag, attributes):
-        if tag == "details":
-            assert not attributes, "a choice must be folded at first"
-            self.choices.append({"summary": "", "details": ""})
-        if tag in ("summary", "details"):
-            self.inside = tag
-
-    def handle_endtag(self, tag):
-        self.inside = {"summary": "details", "details": None}.get(tag, self.inside)
-
-    def handle_data(self, data):
-        if self.inside:
-            self.choices[-1][self.inside] += data
-
-
 def test_a_click_on_a_choice_says_whether_it_is_right_and_why(small):
     page = module.as_html(load("01", small))
-    choices = Choices(page).choices
-    assert [choice["summary"] for choice in choices] == ["none", "one < two", "all"] * 3
-    verdicts = [choice["details"].split(" of rank")[0] for choice in choices]
+    summaries, unfolded = zip(*choices(page), strict=True)
+    assert list(summaries) == ["none", "one < two", "all"] * 3
+    verdicts = [text.split(" of rank")[0] for text in unfolded]
     right, wrong = "Right. Because", "No. Because"
     assert verdicts == [wrong, right, wrong, right, wrong, wrong, wrong, wrong, right]
     assert "<code>world_size</code>" in page and "one &lt; two" in page

@@ -37,23 +37,9 @@ def test_bytes_over_an_instances_link_by_formula(instances, ranks_per_instance):
     for algorithm, loads in expected.items():
         actual = out_of_instances(algorithm, instances, ranks_per_instance)
         assert actual == pytest.approx(loads), algorithm
-
-
-def test_the_bounds_of_two_instances_of_four_ranks():
-    of_tensor = {
-        name: out_of_instances(name, 2, 4) for name in ("gloo", "interleaved_ring", "hierarchical")
-    }
-    assert of_tensor["gloo"] / of_tensor["hierarchical"] == pytest.approx(1.75)
-    assert of_tensor["interleaved_ring"] / out_of_instances("ring", 2, 4) == pytest.approx(4)
-    seconds = alpha_beta.bound(
-        "hierarchical", 1e6, instances=2, ranks_per_instance=4, bits_per_second=8e6
-    )
-    assert seconds == pytest.approx(1.0)
-
-
-@given(algorithm=everywhere, ranks_per_instance=counts)
-def test_one_instance_sends_nothing_over_the_network(algorithm, ranks_per_instance):
-    assert out_of_instances(algorithm, 1, ranks_per_instance) == 0
+        place = {"instances": instances, "ranks_per_instance": ranks_per_instance}
+        seconds = alpha_beta.bound(algorithm, 1e6, bits_per_second=8e6, **place)
+        assert seconds == pytest.approx(loads), algorithm
 
 
 @given(algorithm=everywhere, instances=counts, ranks_per_instance=counts, seed=st.integers(0, 99))
