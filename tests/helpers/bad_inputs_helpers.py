@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,18 +29,9 @@ class Row:
 
     name: str
     command: str
-    words: list[str]
+    words: tuple[str, ...]
     code: int = 2
     make: Callable[[Path], object] | None = None
-
-
-def rows(path: Path, *makers: Callable[[Path], object], code: int = 2) -> list[Row]:
-    """The rows of a file. makers: the functions that it names. code: where a row has none."""
-    by_name = {maker.__name__: maker for maker in makers}
-    return [
-        Row(**{"code": code} | row | ({"make": by_name[row["make"]]} if "make" in row else {}))
-        for row in tomllib.loads(path.read_text())["row"]
-    ]
 
 
 def tree(folder: Path) -> dict[str, str]:
