@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workshop.measure import all_reduces
-from workshop.measure.alpha_beta import Link, SharedLinks, estimated_seconds
+from workshop.measure.alpha_beta import HierarchicalLinks, Link, SharedLinks, estimated_seconds
 
 sizes = st.integers(1, 40)
 LINK = Link(alpha=50e-6, beta=1e-9)
@@ -58,7 +58,7 @@ def test_the_formulas_of_the_lesson(n_bytes, world_size):
 
 @given(algorithm=st.sampled_from(["naive", "tree", "ring"]), world_size=sizes)
 def test_naive_tree_and_ring_move_the_same_bytes_in_all(algorithm, world_size):
-    passed = all_reduces.bytes_by_rank(algorithm, 1000, world_size)
+    passed = all_reduces.bytes_by_instance(algorithm, 1000, world_size, 1)
     assert sum(sent for sent, _ in passed) == pytest.approx(2 * (world_size - 1) * 1000)
     assert sum(received for _, received in passed) == pytest.approx(2 * (world_size - 1) * 1000)
 
@@ -75,7 +75,8 @@ def test_the_messages_bring_every_ranks_part_to_every_rank(algorithm, world_size
 
 
 def busiest_rank_bytes(*given):
-    return max(max(sent_and_received) for sent_and_received in all_reduces.bytes_by_rank(*given))
+    by_rank = all_reduces.bytes_by_instance(*given, ranks_per_instance=1)
+    return max(max(sent_and_received) for sent_and_received in by_rank)
 
 
 @pytest.mark.parametrize(
@@ -93,9 +94,10 @@ def test_a_ring_never_passes_twice_the_tensor():
 def test_shared_links_are_slower_the_more_messages_travel():
     shared = SharedLinks(alone=Link(1.0, 0.0), busy=Link(7.0, 0.0), at_once=4)
     assert [shared.seconds(0, count) for count in (1, 2, 4)] == [1.0, 3.0, 7.0]
-    assert estimated_seconds("naive", 0, 4, shared) == 6 * 1.0
-    assert estimated_seconds("tree", 0, 4, shared) == 2 * (3.0 + 1.0)
-    assert estimated_seconds("ring", 0, 4, shared) == 6 * 7.0
+    tiers = HierarchicalLinks(intra_node=shared, inter_node=None)
+    assert estimated_seconds("naive", 0, 4, tiers) == 6 * 1.0
+    assert estimated_seconds("tree", 0, 4, tiers) == 2 * (3.0 + 1.0)
+    assert estimated_seconds("ring", 0, 4, tiers) == 6 * 7.0
     assert SharedLinks(LINK, LINK, at_once=1).seconds(10, 1) == LINK.seconds(10)
 
 
