@@ -73,4 +73,4 @@ def test_an_unknown_way_is_said(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["measure_less_often.py", "--time", "DDP,shout"])
     with pytest.raises(SystemExit):
         measure_less_often.arguments()
-    assert "no shout; there are DDP; fp16; PowerSGD" in capsys.readouterr().err
+    assert "no shout; there are DDP, fp16, PowerSGD" in capsys.readouterr().err

@@ -5,4 +5,4 @@ from script_harness import DEMOS, mpirun
 
 def test_an_unknown_way_is_refused(run):
     done = run(*mpirun(1), DEMOS / "measure_sharding.py", "--ways", "zero4", check=False)
-    assert done.code == 2 and "there is no 'zero4'" in done.stderr
+    assert done.code == 2 and "no zero4; there are ddp, zero1" in done.stderr
