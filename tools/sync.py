@@ -1,4 +1,4 @@
-"""Make everything in notebooks/ that has a source from it.
+"""Make everything that has a source from it.
 
     python -m tools.sync            # write what is out of step
     python -m tools.sync 01 02      # only these lessons
@@ -8,7 +8,8 @@
   with the code for version 3 of the SDK in the place of its marks (workshop/jobs/sdk_v3.py);
 - exercises/NN_name.ipynb from solutions/NN_name.py;
 - docs/teaching/quiz_answers.md and before_and_after.md from notebooks/quiz/;
-- the tables of docs/teaching/guide.md from tools/plan.toml and the lessons.
+- the tables of docs/teaching/guide.md from tools/plan.toml and the lessons;
+- the scripts in cloudformation/notebook.yaml from cloudformation/notebook/.
 
 jupytext reads the sources. It would give new cells new ids in each run; here the same source always
 gives the same bytes. A notebook has the outputs of its cells tagged `deterministic` alone: they are
@@ -25,7 +26,7 @@ from pathlib import Path
 import jupytext
 import nbformat
 
-from tools import exercises, tables
+from tools import exercises, notebook_template, tables
 from workshop.jobs import sdk_v3
 from workshop.paths import NOTEBOOKS
 
@@ -88,7 +89,7 @@ def _as_committed(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
 def everything(numbers: tuple[str, ...] = (), folder: Path = NOTEBOOKS) -> dict[Path, str]:
     """Every file that is made from a source, and the text it must have.
 
-    numbers: only these lessons' notebooks; all, and the instructor's pages, if there are none.
+    numbers: only these lessons' notebooks; all, and the other files, if there are none.
     Raises BadSource, BadPlan for a source that nothing can be made from.
     """
     made = {}
@@ -99,7 +100,7 @@ def everything(numbers: tuple[str, ...] = (), folder: Path = NOTEBOOKS) -> dict[
             if source.parent.name == "solutions":
                 pair = folder / "exercises" / f"{source.stem}.ipynb"
                 made[pair] = as_text(exercises.exercise_notebook(source))
-    return made if numbers else made | tables.pages()
+    return made if numbers else made | tables.pages() | notebook_template.pages()
 
 
 def out_of_step(made: dict[Path, str]) -> list[Path]:

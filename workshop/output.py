@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.live import Live
@@ -16,13 +16,6 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-class HasEvent(Protocol):
-    """A line that knows its record, and who printed it."""
-
-    @property
-    def event(self) -> dict | None: ...
 
 
 class Progress:
@@ -97,8 +90,8 @@ def events(lines: Iterable[str], kind: str) -> list[dict]:
     return [record for line in lines if (record := event(line)) and record["event"] == kind]
 
 
-def records(lines: Iterable[HasEvent]) -> list[dict]:
-    """The records among these lines of ranks or of a job's log, in their order."""
+def records(lines: Iterable) -> list[dict]:
+    """The records among these lines, of ranks or of a job's log, in their order."""
     return [record for line in lines if (record := line.event)]
 
 

@@ -21,7 +21,7 @@ import torch
 from torch.distributed import run as torchrun
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
-from common.arguments import add_flag, number
+from common.arguments import add_flag, number, plain_parser
 from common.errors import ScriptError, run_main
 from common.report import emit
 
@@ -35,7 +35,7 @@ def numbers(text: str) -> list[int]:
 
 def main() -> None:
     """Train in parts, then in one piece; compare."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = plain_parser(__doc__)
     positive = number(int, 1)
     add_flag(parser, "--ranks", type=numbers, default="4,3,4")
     add_flag(parser, "--steps", type=positive, default=40, help="of each part")

@@ -22,7 +22,7 @@ import signal
 import tempfile
 from pathlib import Path
 
-from common.arguments import list_of, number
+from common.arguments import list_of, number, plain_parser
 from common.errors import run_main
 from common.report import emit
 
@@ -31,7 +31,7 @@ WIDTH = 4
 
 def arguments() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = plain_parser(__doc__)
     positive, seconds = number(int, 1), number(float, 0, exclusive=True)
     parser.add_argument("--intervals", type=list_of(positive, "intervals"), default=[12, 48, 192])
     parser.add_argument("--schedules", type=positive, default=6, help="for each interval")

@@ -33,7 +33,7 @@ from pathlib import Path
 from torch.distributed import run as torchrun
 
 from change_world_size import report_difference, train, training_script
-from common.arguments import add_flag, number
+from common.arguments import add_flag, number, plain_parser
 from common.errors import ScriptError, run_main
 from common.report import emit
 
@@ -127,7 +127,7 @@ def after(world_size: int, steps: int) -> Callable[[dict], bool]:
 
 def main() -> None:
     """Lose an agent, train on; win one, train on; compare."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = plain_parser(__doc__)
     add_flag(parser, "--steps", type=number(int, 600), default=1200, help="in all")
     add_flag(parser, "--global-batch-size", type=number(int, 12), default=48, help="of all ranks")
     add_flag(parser, "--patience", type=number(float, 1), default=300, help="seconds, for a part")

@@ -20,16 +20,16 @@ An algorithm that does not give what torch's all-reduce gives is not measured: t
 """
 
 import argparse
-import functools
+from functools import partial
 
 import torch
 import torch.distributed as dist
 
 from collectives import placement, tiers, timing
-from common.arguments import add_flag, list_of, number, threads_per_rank
+from collectives.timing import say
+from common.arguments import add_flag, list_of, number, one_of, plain_parser, threads_per_rank
 from common.errors import ScriptError, run_main
 from common.ranks_torch import cleanup, init_distributed
-from common.report import emit
 
 ODD_LENGTH = 1001  # elements, in the comparison with torch's own
 ADDED = 2**20  # bytes
@@ -38,19 +38,18 @@ ADDITIONS = 20  # in a row: the ranks do not begin to the microsecond
 
 def arguments() -> argparse.Namespace:
     """Read the flags; lists are written with commas."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = plain_parser(__doc__)
     every = "gloo,ring,interleaved_ring,hierarchical"
-    add_flag(parser, "--algorithms", type=list_of(_algorithm, "names"), default=every)
+    names = list_of(one_of(timing.ALGORITHMS, timing.AGAIN), "names")
+    add_flag(parser, "--algorithms", type=names, default=every)
     sizes, count = list_of(_size, "sizes"), number(int, 1)
     add_flag(parser, "--bytes", type=sizes, default="8388608,1048576", help="of float32 tensors")
     chunks = "196608,393216,786432"
     add_flag(parser, "--link-bytes", type=sizes, default=chunks, help="of a ring's messages")
     add_flag(parser, "--card-bytes", type=sizes, default=[], help="of tensors, for network cards")
-    slow = list_of(_algorithm, "names")
-    add_flag(parser, "--smallest-only", type=slow, default=[], help="not with the larger --bytes")
+    add_flag(parser, "--smallest-only", type=names, default=[], help="not with the larger --bytes")
     add_flag(parser, "--blocks", type=count, default=5, help="measurements of each")
     add_flag(parser, "--calls", type=count, default=1, help="calls in a row in each of them")
-    parser.add_argument("--model_dir", help="accepted because the SDK's estimator always sends it")
     return parser.parse_args()
 
 
@@ -83,8 +82,8 @@ def measure_links(args: argparse.Namespace) -> None:
 def measure_adding(args: argparse.Namespace) -> None:
     """Print a line: how long adding takes while all ranks add."""
     sums, arrived = torch.zeros(2, ADDED // 4)
-    seconds = timing.in_turns({"add": lambda: sums.add_(arrived)}, ADDITIONS, args.blocks)["add"]
-    say(event="add", bytes=ADDED, seconds=tiers.slowest(seconds))
+    measured = timing.in_turns({"add": lambda: sums.add_(arrived)}, ADDITIONS, args.blocks)
+    say(event="add", bytes=ADDED, seconds=measured["add"])
 
 
 def measure_all_reduces(args: argparse.Namespace) -> None:
@@ -92,11 +91,13 @@ def measure_all_reduces(args: argparse.Namespace) -> None:
     for n_bytes in args.bytes:
         left_out = args.smallest_only if n_bytes > min(args.bytes) else []
         algorithms = [name for name in args.algorithms if name not in left_out]
+        tensor = torch.zeros(n_bytes // 4)
+        functions = {name: partial(timing.algorithm_of(name), tensor) for name in algorithms}
+        functions[algorithms[-1]]()  # a limited link has saved up for a burst while it was idle
         calls = tiers.calls_for(n_bytes, args.calls)
-        by_algorithm = timing.interleaved_seconds(algorithms, n_bytes, calls, args.blocks)
-        for algorithm, seconds in by_algorithm.items():
-            slowest = tiers.slowest(seconds)
-            say(event="all_reduce", algorithm=algorithm, bytes=n_bytes, seconds=slowest)
+        measured = timing.in_turns(functions, calls, args.blocks, warm_up=0)
+        for algorithm, seconds in measured.items():
+            say(event="all_reduce", algorithm=algorithm, bytes=n_bytes, seconds=seconds)
 
 
 def count_on_cards(args: argparse.Namespace) -> None:
@@ -104,8 +105,7 @@ def count_on_cards(args: argparse.Namespace) -> None:
     for n_bytes in args.card_bytes:
         for algorithm in args.algorithms:
             tensor, all_reduce = torch.zeros(n_bytes // 4), timing.algorithm_of(algorithm)
-            counted = tiers.card_bytes(functools.partial(all_reduce, tensor))
-            if counted:
+            if counted := tiers.card_bytes(partial(all_reduce, tensor)):
                 sent, received = (list(column) for column in zip(*counted, strict=True))
                 say(event="cards", algorithm=algorithm, bytes=n_bytes, sent=sent, received=received)
 
@@ -119,21 +119,6 @@ def check(algorithm: str) -> None:
             f"{algorithm} is wrong in {different.item()} of {ODD_LENGTH} x {dist.get_world_size()}"
             " elements: nothing was measured. Compare it with dist.all_reduce on a few numbers"
         )
-
-
-def say(**record) -> None:
-    """Print a line on rank 0 alone; seconds to the microsecond."""
-    if "seconds" in record:
-        record["seconds"] = [round(value, 6) for value in record["seconds"]]
-    if dist.get_rank() == 0:
-        emit(**record)
-
-
-def _algorithm(name: str) -> str:
-    if name.removesuffix(timing.AGAIN) not in timing.ALGORITHMS:
-        known = ", ".join(timing.ALGORITHMS)
-        raise argparse.ArgumentTypeError(f"no algorithm {name!r}; there are {known}")
-    return name
 
 
 def _size(text: str) -> int:

@@ -9,7 +9,6 @@ JSON line for each round, in seconds for all tensors together, on the slowest ra
     {"event": "fusion", "tensors": 84, "seconds": 0.02}
 """
 
-import argparse
 import time
 
 from common.keras2 import tf  # before Horovod
@@ -17,7 +16,7 @@ from common.keras2 import tf  # before Horovod
 # isort: split
 import horovod.tensorflow as hvd
 
-from common.arguments import add_flag, number
+from common.arguments import add_flag, number, plain_parser
 from common.errors import run_main
 from common.report import emit
 
@@ -26,7 +25,7 @@ FLOAT_BYTES = 4
 
 def main() -> None:
     """Measure in rounds; the first, which warms up, is not counted."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = plain_parser(__doc__)
     positive = number(int, 1)
     add_flag(parser, "--tensors", type=positive, default=84, help="how many are all-reduced")
     add_flag(parser, "--bytes", type=positive, default=423_464, help="of all of them together")

@@ -22,7 +22,6 @@ seconds: of a step, by round, on the slowest rank; the mean of BLOCKS blocks.
 import argparse
 import itertools
 import math
-from collections.abc import Iterator
 from functools import partial
 
 import torch
@@ -30,11 +29,12 @@ import torch.distributed as dist
 from torch import nn
 
 from collectives import tiers, timing
-from common.arguments import add_flag, list_of, number
+from collectives.timing import say
+from common.arguments import add_flag, list_of, number, one_of, plain_parser
 from common.errors import run_main
 from common.model_torch import weights_of
 from common.ranks_torch import all_reduce_mean, cleanup, init_distributed
-from common.report import emit, weights_hash
+from common.report import weights_hash
 from less_often.methods import METHODS, Batches, Steps
 from sharding import gpt
 
@@ -46,8 +46,8 @@ BLOCKS = 2  # of each way in a round: a short disturbance hits more ways alike
 
 def arguments() -> argparse.Namespace:
     """Read the flags; lists are written with commas."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
-    positive, names = number(int, 1), list_of(_method, "names")
+    parser = plain_parser(__doc__)
+    positive, names = number(int, 1), list_of(one_of(METHODS, timing.AGAIN), "names")
     add_flag(parser, "--train", type=names, default=[], help=f"of {', '.join(METHODS)}")
     add_flag(parser, "--time", type=names, default=[], help="the same, and NAME again")
     add_flag(parser, "--seeds", type=list_of(number(int, 0), "seeds"), default=[0])
@@ -57,7 +57,6 @@ def arguments() -> argparse.Namespace:
     add_flag(parser, "--sequences", type=positive, default=1, help="of each rank's batch")
     add_flag(parser, "--width", type=positive, default=64, help="of the GPT; a multiple of 4")
     add_flag(parser, "--learning-rate", type=number(float, 0), default=4e-3)
-    parser.add_argument("--model_dir", help="accepted because the SDK's estimator always sends it")
     return parser.parse_args()
 
 
@@ -97,12 +96,10 @@ class Task:
                     losses[step] = self.test_loss(model)
 
         passed = tiers.card_bytes(all_steps)
-        if passed is None:  # nothing counts here
-            all_steps()
         hashes: list = [None] * self.world_size
         dist.all_gather_object(hashes, weights_hash(weights_of(model)))
         record = {"steps": list(losses), "losses": [round(loss, 6) for loss in losses.values()]}
-        record |= {"sent_bytes": [sent for sent, _ in passed or []], "models": len(set(hashes))}
+        record |= {"sent_bytes": [sent for sent, _ in passed], "models": len(set(hashes))}
         return {"method": method, "seed": seed, **record, "weights_sha256": hashes[0]}
 
     @torch.no_grad()
@@ -110,8 +107,8 @@ class Task:
         """Return the mean loss on text that nobody trains on; each rank looks at a part of it."""
         return all_reduce_mean(gpt.mean_loss(model, *self.test).item())
 
-    def time(self, methods: list[str]) -> Iterator[dict]:
-        """Time steps of each in rounds; give their records. Every rank must call it."""
+    def time(self, methods: list[str]) -> None:
+        """Time steps of each in rounds, and print their records. Every rank must call it."""
         functions, counts = {}, {}
         for method in methods:
             _, steps = self.start(method, 0)
@@ -119,14 +116,13 @@ class Task:
             functions[method] = partial(take, steps, counts[method])
         first = timing.in_turns(functions, 1, 1, warm_up=2)
         for method, function in functions.items():
-            periods = math.ceil(BLOCK_SECONDS / tiers.slowest(first[method])[0])
+            periods = math.ceil(BLOCK_SECONDS / first[method][0])
             counts[method] *= periods
             functions[method] = partial(take, function.args[0], counts[method])
         measured = timing.in_turns(functions, 1, BLOCKS * self.args.rounds, warm_up=0)
         for method in methods:
-            blocks = torch.tensor(tiers.slowest(measured[method])) / counts[method]
-            seconds = [round(value, 6) for value in blocks.view(-1, BLOCKS).mean(1).tolist()]
-            yield {"method": method, "seconds": seconds}
+            blocks = torch.tensor(measured[method]) / counts[method]
+            say(event="timed", method=method, seconds=blocks.view(-1, BLOCKS).mean(1).tolist())
 
 
 def take(steps: Steps, count: int) -> None:
@@ -139,31 +135,19 @@ def _named(method: str) -> partial:
     return METHODS[method.removesuffix(timing.AGAIN)]
 
 
-def _method(name: str) -> str:
-    if name.removesuffix(timing.AGAIN) not in METHODS:
-        raise argparse.ArgumentTypeError(f"no {name}; there are {'; '.join(METHODS)}")
-    return name
-
-
 def main() -> None:
     """Train, then time."""
     args = arguments()
     init_distributed("gloo")
     torch.set_num_threads(1)
     task = Task(args)
-
-    def report(**record) -> None:
-        if task.rank == 0:
-            emit(**record)
-
     model, _ = task.start("DDP", 0)
     n_bytes = sum(4 * weight.numel() for weight in model.parameters())
     characters = task.world_size * args.sequences * gpt.CONTEXT
-    report(event="model", world_size=task.world_size, gradient_bytes=n_bytes, batch=characters)
+    say(event="model", world_size=task.world_size, gradient_bytes=n_bytes, batch=characters)
     for seed, method in itertools.product(args.seeds, args.train):
-        report(event="trained", **task.train(method, seed))
-    for record in task.time(args.time):
-        report(event="timed", **record)
+        say(event="trained", **task.train(method, seed))
+    task.time(args.time)
     cleanup()
 
 

@@ -41,26 +41,24 @@ from common.report import emit
 
 @dataclass
 class Library:
-    """What a library gives to be measured. The functions run one step and wait for its end.
+    """What a library gives to be measured. Functions without arguments run one step and end it.
 
-    gather: from this rank's value to the list of every rank's. finish: called last.
+    step(images, average): trains on so many images of this rank, with the ranks' mean gradient or
+    this rank's own. exchange: an all-reduce of as many bytes as gradients have. gather: from this
+    rank's value to the list of every rank's. finish: called last.
     """
 
     rank: int
     world_size: int
     gradient_bytes: int
-    alone: Callable[[], object]
-    compute: Callable[[], object]
-    step: Callable[[], object]
+    step: Callable[[int, bool], Callable[[], object]]
     exchange: Callable[[], object]
     gather: Callable[[object], list]
     finish: Callable[[], object]
 
 
-def with_horovod(
-    args: argparse.Namespace, images: np.ndarray, labels: np.ndarray
-) -> Callable[[int], Library]:
-    """TensorFlow, and Horovod's average of the gradients: a function of the global batch size."""
+def with_horovod(args: argparse.Namespace, images: np.ndarray, labels: np.ndarray) -> Library:
+    """TensorFlow, and Horovod's average of the gradients."""
     from common.keras2 import tf  # before Horovod
 
     # isort: split
@@ -90,28 +88,19 @@ def with_horovod(
 
     parameters = build_model(images.shape[1:], args.hidden_units).count_params()
     gradients = tf.zeros(parameters)
-
-    def library(batch_size: int) -> Library:
-        local = local_batch_size(batch_size, hvd.size())
-        return Library(
-            rank=hvd.rank(),
-            world_size=hvd.size(),
-            gradient_bytes=4 * parameters,
-            alone=step(batch_size if args.scaling == "strong" else local, average=False),
-            compute=step(local, average=False),
-            step=step(local, average=True),
-            exchange=lambda: hvd.allreduce(gradients, name="exchange").numpy(),
-            gather=hvd.allgather_object,
-            finish=hvd.shutdown,
-        )
-
-    return library
+    return Library(
+        rank=hvd.rank(),
+        world_size=hvd.size(),
+        gradient_bytes=4 * parameters,
+        step=step,
+        exchange=lambda: hvd.allreduce(gradients, name="exchange").numpy(),
+        gather=hvd.allgather_object,
+        finish=hvd.shutdown,
+    )
 
 
-def with_torch(
-    args: argparse.Namespace, images: np.ndarray, labels: np.ndarray
-) -> Callable[[int], Library]:
-    """PyTorch, and DistributedDataParallel's average: a function of the global batch size."""
+def with_torch(args: argparse.Namespace, images: np.ndarray, labels: np.ndarray) -> Library:
+    """PyTorch, and DistributedDataParallel's average of the gradients."""
     import torch
     import torch.distributed as dist
     from torch.nn.functional import cross_entropy
@@ -152,21 +141,15 @@ def with_torch(
         dist.all_gather_object(values, value)
         return values
 
-    def library(batch_size: int) -> Library:
-        local = local_batch_size(batch_size, dist.get_world_size())
-        return Library(
-            rank=dist.get_rank(),
-            world_size=dist.get_world_size(),
-            gradient_bytes=4 * len(gradients),
-            alone=step(batch_size if args.scaling == "strong" else local, average=False),
-            compute=step(local, average=False),
-            step=step(local, average=True),
-            exchange=exchange,
-            gather=gather,
-            finish=cleanup,
-        )
-
-    return library
+    return Library(
+        rank=dist.get_rank(),
+        world_size=dist.get_world_size(),
+        gradient_bytes=4 * len(gradients),
+        step=step,
+        exchange=exchange,
+        gather=gather,
+        finish=cleanup,
+    )
 
 
 def rows(values: np.ndarray, count: int) -> np.ndarray:
@@ -174,10 +157,8 @@ def rows(values: np.ndarray, count: int) -> np.ndarray:
     return values[np.arange(count) % len(values)]
 
 
-def seconds_by_step(library: Library, measurement: str, steps: int) -> list[float]:
+def seconds_by_step(library: Library, step: Callable, trains: bool, steps: int) -> list[float]:
     """Measure `steps` steps in a row on this rank; no steps on a rank that has to be silent."""
-    step = getattr(library, "step" if measurement == "again" else measurement)
-    trains = measurement != "alone" or library.rank == 0
     if trains:
         step()  # not counted: a rank that was silent begins with cold caches
     library.gather(None)  # all begin together
@@ -190,18 +171,21 @@ def seconds_by_step(library: Library, measurement: str, steps: int) -> list[floa
     return seconds
 
 
-def measure_round(library: Library, steps: int, order: list[str]) -> dict[str, object]:
+def measure_round(
+    library: Library, measurements: dict[str, Callable], steps: int, order: list[str]
+) -> dict[str, object]:
     """Measure each of `order` once; return the round's record."""
     record: dict[str, object] = {}
-    for measurement in order:
-        by_rank = library.gather(seconds_by_step(library, measurement, steps))
+    for name in order:
+        trains = name != "alone" or library.rank == 0
+        by_rank = library.gather(seconds_by_step(library, measurements[name], trains, steps))
         medians = [round(statistics.median(seconds or [0]), 6) for seconds in by_rank]
-        if measurement == "alone":
+        if name == "alone":
             record["alone"] = medians[0]
-        elif measurement == "compute":
+        elif name == "compute":
             record["compute"] = [[round(value, 6) for value in seconds] for seconds in by_rank]
         else:
-            record[measurement] = medians
+            record[name] = medians
     return record
 
 
@@ -224,9 +208,8 @@ def main() -> None:
         parser.error(f"--steps: {len(args.steps)} numbers given for {len(sizes)} batch sizes")
     images, labels = load_channel(args.training)
     make = with_horovod if args.library == "tensorflow" else with_torch
-    with_batch = make(args, images, labels)
+    library = make(args, images, labels)
     for batch_size, steps in zip(sizes, steps_of_each, strict=True):
-        library = with_batch(batch_size)
         measure(library, batch_size, steps, args)
     library.finish()
 
@@ -234,6 +217,15 @@ def main() -> None:
 def measure(library: Library, batch_size: int, steps: int, args: argparse.Namespace) -> None:
     """Print a line for this batch size, and one for each round."""
     instances = len(set(library.gather(socket.gethostname())))
+    local = local_batch_size(batch_size, library.world_size)
+    averaged = library.step(local, True)
+    measurements = {
+        "alone": library.step(batch_size if args.scaling == "strong" else local, False),
+        "compute": library.step(local, False),
+        "step": averaged,
+        "again": averaged,
+        "exchange": library.exchange,
+    }
     if library.rank == 0:
         emit(
             event="scaling",
@@ -242,16 +234,16 @@ def measure(library: Library, batch_size: int, steps: int, args: argparse.Namesp
             world_size=library.world_size,
             instances=instances,
             global_batch_size=batch_size,
-            local_batch_size=batch_size // library.world_size,
+            local_batch_size=local,
             gradient_bytes=library.gradient_bytes,
             steps=steps,
         )
     shuffled = random.Random(args.seed)  # the same order on every rank
-    order = ["alone", "compute", "step", "again", "exchange"]
-    measure_round(library, 1, order)
+    order = list(measurements)
+    measure_round(library, measurements, 1, order)
     for _ in range(args.rounds):
         shuffled.shuffle(order)
-        record = measure_round(library, steps, order)
+        record = measure_round(library, measurements, steps, order)
         if library.rank == 0:
             emit(event="round", **record)
 

@@ -20,23 +20,22 @@ import time
 import torch
 import torch.distributed as dist
 
-from collectives import ring, tiers
-from common.arguments import add_flag, list_of, number
+from collectives import ring, timing
+from collectives.timing import say
+from common.arguments import add_flag, list_of, number, plain_parser
 from common.errors import ScriptError, run_main
 from common.ranks_torch import cleanup, init_distributed
-from common.report import emit
-from parameter_server import Server, serve_sync
+from parameter_server import Server, answer, serve_sync
 
 
 def arguments() -> argparse.Namespace:
     """Read the flags."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = plain_parser(__doc__)
     count = number(int, 1)
     add_flag(parser, "--workers", type=list_of(count, "counts"), default="1,2,4")
     add_flag(parser, "--bytes", type=count, default=1_000_000, help="of float32 weights")
     add_flag(parser, "--steps", type=count, default=2, help="in a row, in each measurement")
     add_flag(parser, "--rounds", type=count, default=5, help="measurements of each")
-    parser.add_argument("--model_dir", help="accepted because the SDK's estimator always sends it")
     return parser.parse_args()
 
 
@@ -58,9 +57,9 @@ def main() -> None:
             n_bytes = args.bytes if measured else args.bytes // 10  # first: opens the connections
             step, passed = server_step(workers, n_bytes, args.steps)
             in_ring = ring_seconds(workers, n_bytes, args.steps, groups[workers])
-            if measured and dist.get_rank() == 0:
+            if measured:
                 record = {"step": round(step, 6), "passed": passed, "ring": round(in_ring, 6)}
-                emit(event="server", workers=workers, bytes=args.bytes, **record)
+                say(event="server", workers=workers, bytes=args.bytes, **record)
     cleanup()
 
 
@@ -78,17 +77,8 @@ def server_step(workers: int, n_bytes: int, steps: int) -> tuple[float, float]:
         last_weights = server.bytes_out / (steps + 1)
         return seconds / steps, (server.bytes_in + server.bytes_out - last_weights) / steps
     if rank <= workers:
-        answer_at_once(n_bytes // 4)
+        answer(torch.zeros(n_bytes // 4 + 1))
     return 0.0, 0.0
-
-
-def answer_at_once(size: int) -> None:
-    """Be a worker that needs no time: answer weights with zeros, until no gradient is wanted."""
-    weights, gradient = torch.empty(size + 1), torch.zeros(size + 1)
-    dist.recv(weights, 0)
-    while weights[-1]:
-        dist.send(gradient, 0)
-        dist.recv(weights, 0)
 
 
 def ring_seconds(workers: int, n_bytes: int, calls: int, group) -> float:
@@ -99,7 +89,7 @@ def ring_seconds(workers: int, n_bytes: int, calls: int, group) -> float:
     if 1 <= rank <= workers:
         for _ in range(calls):
             ring.all_reduce(tensor, group)
-    return tiers.slowest([(time.perf_counter() - began) / calls])[0]
+    return timing.slowest([(time.perf_counter() - began) / calls])[0]
 
 
 if __name__ == "__main__":

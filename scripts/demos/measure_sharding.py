@@ -47,10 +47,11 @@ from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
 from collectives import tiers, timing
-from common.arguments import add_flag, list_of, number
+from collectives.timing import say
+from common.arguments import add_flag, list_of, number, one_of, plain_parser
 from common.errors import run_main
 from common.ranks_torch import all_reduce_mean, cleanup, init_distributed
-from common.report import emit, weights_hash
+from common.report import weights_hash
 from sharding import gpt
 from sharding.memory import TensorWatch, storage_bytes
 from sharding.zero1 import Zero1
@@ -115,8 +116,6 @@ def measure(way: str, args: argparse.Namespace, text, characters: int, ranks_her
             steps.append((loss, dict(watch.sent)))
 
         cards = tiers.card_bytes(watched_step)
-        if cards is None:  # nothing counts here
-            watched_step()
     ((loss, sent),) = steps
     release_sent_tensors(groups)
     tensors = held_tensors(model, optimizer) | {"held": watch.held_bytes(), "peak": watch.peak}
@@ -125,7 +124,7 @@ def measure(way: str, args: argparse.Namespace, text, characters: int, ranks_her
         "model_bytes": sum(4 * parameter.numel() for parameter in model.parameters()),
         **tensors,
         "sent": sent,
-        "card_bytes": max(out for out, _ in cards) if cards else None,
+        "card_bytes": max((sent for sent, _ in cards), default=None),
         "loss": round(all_reduce_mean(loss), 6),
         "weights_sha256": weights_hash(weights),
     }
@@ -140,7 +139,7 @@ def step_seconds(args: argparse.Namespace, text, characters: int, ranks_here: in
         numbers = itertools.count()
         steps[way] = functools.partial(_next_step, parallel, optimizer, text, args, numbers)
     seconds = timing.in_turns(steps, 1, args.rounds, warm_up=WARM_UP)
-    return {way: [round(v, 6) for v in tiers.slowest(values)] for way, values in seconds.items()}
+    return {way: [round(value, 6) for value in values] for way, values in seconds.items()}
 
 
 def _next_step(parallel: nn.Module, optimizer, text, args, numbers: Iterator[int]) -> None:
@@ -177,14 +176,13 @@ def whole_weights(model: nn.Module) -> list[np.ndarray]:
 
 def main() -> None:
     """Measure each way, one after the other."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = plain_parser(__doc__)
     positive = number(int, 1)
-    add_flag(parser, "--ways", type=list_of(_way, "names"), default="ddp,zero1,zero2,zero3")
+    add_flag(parser, "--ways", type=list_of(one_of(WAYS), "names"), default="ddp,zero1,zero2,zero3")
     add_flag(parser, "--width", type=positive, default=256, help="of the GPT; a multiple of 4")
     add_flag(parser, "--blocks", type=positive, default=4, help="of the GPT")
     add_flag(parser, "--sequences", type=positive, default=4, help="of each rank's batch")
     add_flag(parser, "--rounds", type=number(int, 0), default=5, help="of timing; 0: none")
-    parser.add_argument("--model_dir", help="accepted because the SDK's estimator always sends it")
     args = parser.parse_args()
     # PyTorch 2.13 has new names for reduce_scatter_tensor and all_gather_into_tensor; 2.6 has not.
     warnings.filterwarnings("ignore", ".*is deprecated", FutureWarning)
@@ -194,7 +192,6 @@ def main() -> None:
     dist.all_gather_object(hosts, socket.gethostname())
     about = {"world_size": dist.get_world_size(), "instances": len(set(hosts))}
     text, characters = gpt.load_text()
-    say = emit if dist.get_rank() == 0 else lambda **_: None
     first: list[np.ndarray] = []
     for way in args.ways:
         record, weights = measure(way, args, text, characters, ranks_here)
@@ -205,12 +202,6 @@ def main() -> None:
     if args.rounds:
         say(event="step_seconds", **step_seconds(args, text, characters, ranks_here))
     cleanup()
-
-
-def _way(name: str) -> str:
-    if name not in WAYS:
-        raise argparse.ArgumentTypeError(f"there is no {name!r}; there are {', '.join(WAYS)}")
-    return name
 
 
 if __name__ == "__main__":

@@ -27,30 +27,28 @@ import torch.distributed as dist
 from torch.nn.functional import cross_entropy
 
 from collectives import tiers, timing
-from common.arguments import add_flag, list_of, number
+from collectives.timing import say
+from common.arguments import add_flag, list_of, number, one_of, plain_parser
 from common.data import CLASSES
 from common.errors import run_main
 from common.hooks_torch import NAMES, parallel, register
 from common.model_torch import Classifier
 from common.ranks_torch import cleanup, init_distributed
-from common.report import emit
 
 SIDE = 16  # pixels
-ALL_REDUCES = (*NAMES, "default again")
 POWERSGD_START = 2  # its first steps are ordinary ones
 
 
 def arguments() -> argparse.Namespace:
     """Read the flags; lists are written with commas."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = plain_parser(__doc__)
     count = number(int, 1)
-    counts, hooks = list_of(count, "counts"), list_of(_hook, "names")
+    counts, hooks = list_of(count, "counts"), list_of(one_of(NAMES, timing.AGAIN), "names")
     add_flag(parser, "--hidden-units", type=counts, default=[512, 4096], help="of each model")
     add_flag(parser, "--images", type=counts, default=[64], help="of each rank's batch")
     add_flag(parser, "--all-reduce", type=hooks, default=["default"], help="of several ranks")
     add_flag(parser, "--blocks", type=count, default=5, help="measurements of each")
     add_flag(parser, "--steps", type=count, default=3, help="in a row in each of them")
-    parser.add_argument("--model_dir", help="accepted because the SDK's estimator always sends it")
     return parser.parse_args()
 
 
@@ -65,14 +63,12 @@ def main() -> None:
     warm_up = max(args.steps, POWERSGD_START + 1)
     seconds = timing.in_turns(steps, args.steps, args.blocks, warm_up=warm_up)
     for case, step in steps.items():
-        slowest = [round(value, 6) for value in tiers.slowest(seconds[case])]
         behind, cards = list(step.behind), tiers.card_bytes(step)
-        card_bytes = max(sent for sent, _ in cards) if cards else None
+        card_bytes = max((sent for sent, _ in cards), default=None)
         units, images, all_reduce = case
         about = {"world_size": dist.get_world_size(), "hidden_units": units}
         about |= {"gradient_bytes": step.gradient_bytes, "images": images, "all_reduce": all_reduce}
-        if dist.get_rank() == 0:
-            emit(event="steps", **about, seconds=slowest, behind=behind, card_bytes=card_bytes)
+        say(event="steps", **about, seconds=seconds[case], behind=behind, card_bytes=card_bytes)
     cleanup()
 
 
@@ -106,14 +102,8 @@ def under_ddp(model: torch.nn.Module, all_reduce: str) -> torch.nn.Module:
     # Of gloo's two threads each bucket's PowerSGD hook keeps one, waiting for an all-reduce that
     # needs the other: two buckets at a time wait for ever. So all gradients go into one.
     ddp_model = parallel(model, 1e6 if all_reduce == "powersgd" else None)
-    register(ddp_model, all_reduce.removesuffix(" again"), powersgd_start=POWERSGD_START)
+    register(ddp_model, all_reduce.removesuffix(timing.AGAIN), powersgd_start=POWERSGD_START)
     return ddp_model
-
-
-def _hook(name: str) -> str:
-    if name not in ALL_REDUCES:
-        raise argparse.ArgumentTypeError(f"no {name}; there are {', '.join(ALL_REDUCES)}")
-    return name
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ had grown at its largest so far.
 --times 20 reads each file of the folder twenty times, as if there were twenty times as many.
 """
 
-import argparse
 import resource
 import sys
 import time
@@ -17,7 +16,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from common.arguments import add_flag, number
+from common.arguments import add_flag, number, plain_parser
 from common.errors import ScriptError, run_main
 from common.report import emit
 
@@ -46,7 +45,7 @@ def peak_megabytes() -> float:
 
 def main() -> None:
     """Read one epoch in each way, and say what it took."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = plain_parser(__doc__)
     add_flag(parser, "--times", type=number(int, 1), default=1, help="read each file so often")
     add_flag(parser, "--global-batch-size", type=number(int, 1), default=64)
     parser.add_argument("folder", type=Path)

@@ -30,8 +30,9 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
-from collectives import tiers, timing
-from common.arguments import add_flag, list_of, number
+from collectives import timing
+from collectives.timing import say
+from common.arguments import add_flag, list_of, number, plain_parser
 from common.errors import run_main
 from common.hooks_torch import parallel
 from common.ranks_torch import cleanup, init_distributed
@@ -53,13 +54,12 @@ COMPUTED = "autograd::engine::evaluate_function"
 
 def arguments() -> argparse.Namespace:
     """Read the flags."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = plain_parser(__doc__)
     add_flag(parser, "--local-batch-size", type=number(int, 1), default=32, help="images a rank")
     add_flag(parser, "--blocks", type=number(int, 1), default=5, help="steps of each setting")
     sizes = list_of(number(float, 0), "sizes")
     explained = "further limits of a bucket, MiB, with commas"
     parser.add_argument("--bucket-megabytes", type=sizes, default=[], help=explained)
-    parser.add_argument("--model_dir", help="accepted because the SDK's estimator always sends it")
     return parser.parse_args()
 
 
@@ -97,9 +97,7 @@ def main() -> None:
     }
     # Two first calls: DDP orders its buckets anew after the first step.
     for setting, seconds in timing.in_turns(settings, 1, args.blocks, warm_up=2).items():
-        slowest = [round(value, 6) for value in tiers.slowest(seconds)]
-        if dist.get_rank() == 0:
-            emit(event="steps", setting=setting, seconds=slowest)
+        say(event="steps", setting=setting, seconds=seconds)
     for setting in (ONE_BUCKET, BUCKETS):
         show_spans(setting, settings[setting])
     show_buckets(models[BUCKETS], lambda: train(BUCKETS))
@@ -121,7 +119,7 @@ def show_spans(setting: str, step: Callable) -> None:
             step()
         seconds.append(time.perf_counter() - began)
         profiles.append(profile)
-    slowest = tiers.slowest(seconds)  # the same on every rank, so all choose the same step
+    slowest = timing.slowest(seconds)  # the same on every rank, so all choose the same step
     events = profiles[slowest.index(sorted(slowest)[1])].events()
     spans = [event for event in events if event.name in SPANS]
     first = min(event.time_range.start for event in spans)
@@ -140,9 +138,8 @@ def show_buckets(model: DistributedDataParallel, step: Callable) -> None:
     names = {id(parameter): name for name, parameter in model.module.named_parameters()}
 
     def hook(state, bucket):
-        if dist.get_rank() == 0:
-            tensors = [(names[id(p)], 4 * p.numel()) for p in bucket.parameters()]
-            emit(event="bucket", bucket=bucket.index(), tensors=tensors)
+        tensors = [(names[id(p)], 4 * p.numel()) for p in bucket.parameters()]
+        say(event="bucket", bucket=bucket.index(), tensors=tensors)
         return default_hooks.allreduce_hook(state, bucket)
 
     model.register_comm_hook(dist.group.WORLD, hook)

@@ -7,10 +7,10 @@ True, "processes_per_host": 2}}. The numbers come from Horovod; where it is not 
 with --library mpi4py, which starts much faster, from MPI itself, grouped as Horovod does it.
 """
 
-import argparse
 import importlib.util
 import socket
 
+from common.arguments import plain_parser
 from common.report import emit
 
 
@@ -45,9 +45,8 @@ def from_mpi() -> dict:
 
 def main() -> None:
     """Join the other ranks, print this rank's placement."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = plain_parser(__doc__)
     parser.add_argument("--library", choices=["horovod", "mpi4py"], help="default: what is here")
-    parser.add_argument("--model_dir", help="accepted because the SDK's estimator always sends it")
     args = parser.parse_args()
     here = "horovod" if importlib.util.find_spec("horovod") else "mpi4py"
     library = args.library or here

@@ -7,7 +7,6 @@ The settings are no arguments because an exercise of lesson 10 has the learner f
 job's record shows the words of its command. It trains for about `--seconds`.
 """
 
-import argparse
 import json
 import os
 import socket
@@ -20,7 +19,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset
 
-from common.arguments import number
+from common.arguments import number, plain_parser
 from common.errors import ScriptError, run_main
 from common.ranks_torch import cleanup, init_distributed
 from common.report import emit
@@ -89,7 +88,7 @@ def read_settings() -> Settings:
 
 def main() -> None:
     """Train, the same number of steps on every rank."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = plain_parser(__doc__)
     parser.add_argument("--seconds", type=number(float, 0), default=3.0)
     args, settings = parser.parse_args(), read_settings()
     torch.set_num_threads(1)

@@ -9,7 +9,6 @@ step. Prints for each round and way a JSON line with the mean seconds in which a
 computed, and the seconds in which the large file was fetched.
 """
 
-import argparse
 import random
 import time
 import urllib.request
@@ -18,7 +17,7 @@ import torch
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, Dataset, RandomSampler, TensorDataset
 
-from common.arguments import add_flag, number
+from common.arguments import add_flag, number, plain_parser
 from common.errors import run_main
 from common.report import emit
 
@@ -85,7 +84,7 @@ def measure(dataset: Pictures | TensorDataset, workers: int, steps: int) -> tupl
 
 def main() -> None:
     """Measure each way in each round, in random order."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = plain_parser(__doc__)
     add_flag(parser, "--rounds", type=number(int, 1), default=5)
     add_flag(parser, "--steps", type=number(int, 1), default=10)
     parser.add_argument("--large", required=True, help="the file's URL")

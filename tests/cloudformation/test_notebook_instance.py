@@ -121,7 +121,7 @@ def machine(deployed, tmp_path):
 
 def test_the_template_holds_the_scripts_as_they_are_within_sagemakers_limit(deployed):
     text = notebook_template.TEMPLATE.read_text()
-    assert notebook_template.embedded(text) == text, "run its module"
+    assert notebook_template.embedded(text) == text, "run tools.sync"
     names = {row["name"] for row in notebook_template.BLOCK.finditer(text)}
     assert names == {path.name for path in notebook_template.SCRIPTS.iterdir() if path.is_file()}
     model = botocore.session.get_session().get_service_model("sagemaker")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 
 import click
 
 from workshop.cli.run import parameter
-from workshop.cli.shared import WrongUse
+from workshop.cli.shared import WrongUse, opened
 
 MARKS = {True: ("OK", "green"), False: ("NO", "red"), None: ("?", "yellow")}
 
@@ -27,11 +28,11 @@ def preflight(lesson, target, seat, offline, given) -> None:
     """
     from workshop.account import preflight as checks
 
-    session = None if offline else _session(target, seat)
-    jobs = _lesson_jobs(lesson, seat, session, given)
-    checked = [
-        (str(job), checks.check(job) + (_ask(job, session) if session else [])) for job in jobs
-    ]
+    with contextlib.nullcontext() if offline else opened(target, seat) as session:
+        jobs = _lesson_jobs(lesson, seat, session, given)
+        checked = [
+            (str(job), checks.check(job) + (_ask(job, session) if session else [])) for job in jobs
+        ]
     for number, (title, findings) in enumerate(checked):
         click.echo(("\n" if number else "") + click.style(title, bold=True))
         for finding in findings:
@@ -55,15 +56,6 @@ def _together(jobs: list) -> str:
             without += 1
     rest = f", and {without} whose price is not known" if without else ""
     return f"All {len(jobs)} jobs together: at most {up_to_cents(most):.2f} USD{rest}."
-
-
-def _session(target: str, seat: str):
-    from workshop.jobs.session import SessionError, session
-
-    try:
-        return session(target, seat)
-    except SessionError as error:
-        raise WrongUse(str(error)) from error
 
 
 def _lesson_jobs(lesson: str, seat: str, session, given: tuple[str, ...]) -> list:

@@ -17,24 +17,22 @@ from workshop.cli.shared import (
 )
 
 
-class StackName(click.ParamType):
-    """The name of a stack. Looked up when one is given: account.stacks is slow to import."""
-
-    name = "stack"
-
-    def convert(self, value, param, ctx) -> str:
+def known(ctx, param, names):
+    """The names of stacks. Looked up when some are given: account.stacks is slow to import."""
+    if names:
         from workshop.account.stacks import StackError, in_order
 
         try:
-            return in_order([value])[0]
+            in_order(names)
         except StackError as error:
-            self.fail(str(error), param, ctx)
+            raise click.BadParameter(str(error)) from error
+    return names
 
 
 def stack_options(command):
     """The options that the three commands share."""
     for option in (
-        click.argument("names", nargs=-1, type=StackName(), metavar="[NAME]..."),
+        click.argument("names", nargs=-1, callback=known, metavar="[NAME]..."),
         seat_option,
         target_option,
     ):

@@ -189,14 +189,6 @@ class Evidence:
         return next((rank for rank in self.ranks if rank.number == number), None)
 
 
-@dataclass(frozen=True)
-class LogLine:
-    """A line of a record's log. rank: whose, if known."""
-
-    rank: int | None
-    text: str
-
-
 def shorten(text: str, length: int = 160) -> str:
     """So many characters of a line, and what is left of the last word."""
     part = re.match(rf".{{{length}}}\S{{,80}}", text := text.strip())

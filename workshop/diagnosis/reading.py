@@ -21,7 +21,8 @@ from pathlib import Path
 
 import psutil
 
-from workshop.diagnosis.evidence import Collective, Evidence, LogLine, NoEvidence, Rank, is_script
+from workshop.diagnosis.evidence import Collective, Evidence, NoEvidence, Rank, is_script
+from workshop.launch.processes import Line
 from workshop.launch.recording import RECORDS
 
 ANSWER_SECONDS = 2.5
@@ -169,9 +170,9 @@ def _json(path: Path, problems: list[str]) -> dict:
         return {}
 
 
-def _log_line(line: str) -> LogLine:
+def _log_line(line: str) -> Line:
     number, _, text = line.partition("\t")
-    return LogLine(int(number) if number.isdigit() else None, text)
+    return Line(int(number) if number.isdigit() else None, text)
 
 
 def _read_stack(path: Path, rank: Rank) -> None:

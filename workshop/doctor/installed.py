@@ -7,6 +7,7 @@ import platform
 import re
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -30,16 +31,7 @@ class CheckResult:
     do: str = ""
 
 
-def ok(finding: str) -> CheckResult:
-    return CheckResult(OK, finding)
-
-
-def warn(finding: str, do: str) -> CheckResult:
-    return CheckResult(WARN, finding, do)
-
-
-def fail(finding: str, do: str) -> CheckResult:
-    return CheckResult(FAIL, finding, do)
+ok, warn, fail = (partial(CheckResult, level) for level in (OK, WARN, FAIL))
 
 
 def python() -> CheckResult:

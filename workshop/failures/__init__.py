@@ -10,23 +10,37 @@
 
 The command `workshop break` does the same at a shell.
 
-What is said of each is in catalogue.toml. To add one of a few lines, add a function to
-scripts/demos/breaking/short.py, and its entry there. One of ranks that needs more is a script,
-scripts/demos/breaking/NAME.py, and its check in ranks.py; one of a job is a function of jobs.py.
-Add the words that its line must have to LINES in
+What is said of each is in catalogue.toml. To add one of ranks, add a function to
+scripts/demos/breaking/short.py, and its entry there. One that needs a check of its own has it in
+ranks.py; one of a job is a function of jobs.py. Add the words that its line must have to LINES in
 tests/workshop/failures/test_failure_catalogue.py.
 """
 
 from __future__ import annotations
 
 import time
+import tomllib
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 
-from workshop.failures.jobs import JOBS
-from workshop.failures.ranks import RANKS
-from workshop.failures.reproduction import Reproduction
-from workshop.failures.short import SHORT
+from workshop.failures import jobs, ranks
+from workshop.failures.reproduction import Failure, Reproduction
 
-ALL = {failure.name: failure for failure in (*RANKS, *JOBS, *SHORT)}
+CATALOGUE = Path(__file__).with_name("catalogue.toml")
+
+
+def _failures() -> Iterator[Failure]:
+    """Those of catalogue.toml, in its order, each with what reproduces it."""
+    content = tomllib.loads(CATALOGUE.read_text(encoding="utf-8"))
+    for row in content["failure"]:
+        row = content["line"].get(row.pop("line", ""), {}) | row
+        name, pattern = row["name"], row.pop("pattern", "")
+        run = (ranks.CHECKS | jobs.CHECKS).get(name)
+        yield Failure(**row, run=run or partial(ranks.reproduce, name, row["cause"], pattern))
+
+
+ALL = {failure.name: failure for failure in _failures()}
 
 
 class UnknownFailure(ValueError):
@@ -37,9 +51,8 @@ def table():
     """A pandas table of all failures, by name: symptom, remedy, lesson, about how many seconds."""
     import pandas as pd
 
-    columns = ("name", "symptom", "remedy", "lesson", "seconds")
-    rows = [{column: getattr(failure, column) for column in columns} for failure in ALL.values()]
-    return pd.DataFrame(rows).set_index("name")
+    columns = ["symptom", "remedy", "lesson", "seconds"]
+    return pd.DataFrame(map(vars, ALL.values())).set_index("name")[columns]
 
 
 def reproduce(name: str, fixed: bool = False) -> Reproduction:

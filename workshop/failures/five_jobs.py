@@ -46,16 +46,10 @@ class TooBusy(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Job:
-    """One of the jobs. record: the folder of its ranks' notes, for `workshop.why`."""
-
-    name: str
-    record: Path
-
-
-@dataclass(frozen=True)
 class Jobs:
     """table: a row for each job and rank; columns below. causes: job -> (cause, rank or None).
+
+    of_name: job -> the folder of its ranks' notes, which `workshop.why` takes.
 
     ms per step: step = compute + data + wait + communication, the last exposed. Per step:
     collectives, KiB of each, and batch, examples of the rank. Then threads of the rank, cores of
@@ -64,16 +58,16 @@ class Jobs:
 
     table: pd.DataFrame
     causes: dict[str, tuple[str, int | None]] = field(repr=False)  # who prints jobs is no cheat
-    of_name: dict[str, Job]
+    of_name: dict[str, Path]
 
-    def __getitem__(self, name: str) -> Job:
+    def __getitem__(self, name: str) -> Path:
         return self.of_name[name]
 
     def trace(self, name: str) -> None:
         """Draw when each rank of a job called a collective, over a few steps."""
         from workshop import plots
 
-        calls = _last_calls(read_record(self[name].record))
+        calls = _last_calls(read_record(self[name]))
         first = min(times[0] for times in calls.values())
         title = f"Job {name}: each line is a collective that a rank calls"
         with plots.canvas(title, "ms", size=(8, 2.2)) as axes:
@@ -96,7 +90,9 @@ def newest() -> Jobs | None:
 def causes_for(name: str) -> dict[str, tuple[str, int | None]]:
     """Which job has which cause, and the rank that has it; None where all ranks are alike."""
     shuffled = random.Random(f"five jobs of {name}")
-    causes = [cause for cause in CAUSES[:-1] if cause != "narrow link" or _links_can_be_limited()]
+    # Only Linux can pace a connection; elsewhere there are four jobs.
+    paced = sys.platform == "linux"
+    causes = [cause for cause in CAUSES[:-1] if cause != "narrow link" or paced]
     shuffled.shuffle(causes)
     of_one_rank = ("straggler", "slow input")
     return {
@@ -124,7 +120,7 @@ def start(name: str, seconds: float = 3.0) -> Jobs:
     return jobs
 
 
-def _run(letter: str, cause: str, rank: int | None, seconds: float) -> tuple[Job, Evidence]:
+def _run(letter: str, cause: str, rank: int | None, seconds: float) -> tuple[Path, Evidence]:
     """Run a job until its times show its cause."""
     for _ in range(TRIES):
         environment = {
@@ -142,7 +138,7 @@ def _run(letter: str, cause: str, rank: int | None, seconds: float) -> tuple[Job
             processes.wait(LIMIT_SECONDS)
         evidence = read_record(processes.record)
         if _shows(evidence, cause, rank):
-            return Job(letter, processes.record), evidence
+            return processes.record, evidence
     raise TooBusy(
         f"Job {letter} ran {TRIES} times, and its times do not show what makes it slow: this "
         "machine is too busy. Close what else computes, and run the cell again."
@@ -174,11 +170,6 @@ def _settings(cause: str, rank: int | None) -> dict:
         NOTHING: {"batch": 1024},
     }
     return settings[cause]
-
-
-def _links_can_be_limited() -> bool:
-    """Whether the kernel can pace a connection; elsewhere there are four jobs."""
-    return sys.platform == "linux"
 
 
 def _rows(letter: str, evidence: Evidence) -> list[dict]:

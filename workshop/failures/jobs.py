@@ -21,7 +21,6 @@ from botocore.exceptions import ClientError
 from workshop.account import cleanup
 from workshop.account.resources import Account
 from workshop.diagnosis.answer import diagnose
-from workshop.failures.catalogue import failures
 from workshop.failures.reproduction import CheckResult, first_line
 from workshop.jobs import vpc
 from workshop.jobs.follow import JobResult, watch
@@ -210,13 +209,10 @@ def _wheel() -> bytes:
     return packed.getvalue()
 
 
-JOBS = failures(
-    "jobs",
-    {
-        "blocked-security-group": on_emulator(blocked_security_group, needs_namespaces=True),
-        "no-s3-endpoint": on_emulator(no_s3_endpoint, needs_namespaces=False),
-        "requirements-offline": on_emulator(requirements_offline, needs_namespaces=True),
-        "s3-path": on_emulator(s3_path, needs_namespaces=False),
-        "lost-distribution": on_emulator(lost_distribution, needs_namespaces=False),
-    },
-)
+CHECKS = {
+    "blocked-security-group": on_emulator(blocked_security_group, needs_namespaces=True),
+    "no-s3-endpoint": on_emulator(no_s3_endpoint, needs_namespaces=False),
+    "requirements-offline": on_emulator(requirements_offline, needs_namespaces=True),
+    "s3-path": on_emulator(s3_path, needs_namespaces=False),
+    "lost-distribution": on_emulator(lost_distribution, needs_namespaces=False),
+}

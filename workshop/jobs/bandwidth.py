@@ -70,11 +70,8 @@ def mbit(between: str) -> float:
     return limit.rate / 1e6 if limit else float("inf")
 
 
-def unlimited_reason(session: Session, latency: bool = False) -> str | None:
-    """Why bandwidth cannot be limited in this session, as a sentence; None if it can.
-
-    latency: whether links are to be delayed, too ("200mbit 1ms"), which fewer kernels can.
-    """
+def unlimited_reason(session: Session) -> str | None:
+    """Why bandwidth cannot be limited in this session, as a sentence; None if it can."""
     if session.target == "aws":
         return "On AWS each instance has the bandwidth of its type, and nobody limits it."
     emulator = local_sagemaker.running(local_sagemaker.state_directory())
@@ -82,6 +79,4 @@ def unlimited_reason(session: Session, latency: bool = False) -> str | None:
         return f"Bandwidth is unlimited: instances are plain processes, because {emulator.why}."
     if reason := local_sagemaker.shaping_unavailable_reason():
         return f"Bandwidth is unlimited: {reason}."
-    if latency and local_sagemaker.shaping_unavailable_reason(latency=True):
-        return "Links are not delayed: this kernel has no netem."
     return None

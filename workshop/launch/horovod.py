@@ -8,7 +8,6 @@ import json
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import local_sagemaker
 from workshop.launch.processes import INTERFACE, free_port
@@ -50,12 +49,6 @@ def horovod_status() -> HorovodStatus:
         return HorovodStatus(False, why="Horovod is not installed", do="run make setup")
 
 
-class HasTarget(Protocol):
-    """The part of a session that is needed here."""
-
-    target: str
-
-
 @dataclass(frozen=True)
 class ScriptChoice:
     """script: a file name. library: "tensorflow" or "torch". explanation: for display.
@@ -70,7 +63,7 @@ class ScriptChoice:
     environment: dict[str, str] = field(default_factory=dict)
 
 
-def horovod_script(script: str, session: HasTarget | None = None) -> ScriptChoice:
+def horovod_script(script: str, session=None) -> ScriptChoice:
     """The Horovod script; where Horovod is missing, a PyTorch script that mpirun starts alike.
 
     Args:

@@ -19,7 +19,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import local_sagemaker
 from workshop.launch.recording import Record
@@ -79,7 +78,6 @@ class Processes:
         *,
         each: Sequence[Mapping[str, object]] | None = None,
         descriptors: Sequence[Sequence[int]] | None = None,
-        folder: Path | None = None,
         captured: bool = True,
         line_from: Callable[[int, str], Line] = Line,
     ) -> None:
@@ -90,7 +88,6 @@ class Processes:
             environment: variables for all, besides this process's own. each: further ones, by
                 command.
             descriptors: file descriptors that each command inherits.
-            folder: where they start; this process's own folder if None.
             captured: read stdout and stderr, as one text; otherwise they go where this process's
                 own go.
             line_from: makes a Line of a command's index and a line's text.
@@ -115,7 +112,6 @@ class Processes:
             self.commands,
             variables,
             self._on_event,
-            folder=str(folder) if folder else None,
             descriptors=descriptors,
             captured=captured,
         )
@@ -260,13 +256,12 @@ def is_free(port: int) -> bool:
     return True
 
 
-def run_together(*commands: list, timeout: float = 120, folder: Path | None = None) -> list[dict]:
+def run_together(*commands: list, timeout: float = 120) -> list[dict]:
     """Start the commands at the same time, wait for all, return the JSON records they printed.
 
     Args:
         commands: each a list such as [sys.executable, "x.py"] or [*TORCHRUN, ..., "x.py"].
         timeout: seconds for all of them.
-        folder: where they start; the notebook's folder if None.
 
     Returns: the first command's records, then the second's, and so on.
 
@@ -275,7 +270,7 @@ def run_together(*commands: list, timeout: float = 120, folder: Path | None = No
     """
     defaults = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": INTERFACE}
     environment = {name: os.environ.get(name, value) for name, value in defaults.items()}
-    with Processes(commands, environment, folder=folder) as processes:
+    with Processes(commands, environment) as processes:
         processes.wait(timeout)
     by_command = sorted(processes.lines, key=lambda line: line.rank or 0)
     return [record for line in by_command if (record := event(line.text))]

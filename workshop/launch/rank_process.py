@@ -1,6 +1,6 @@
 """One rank: a process that joins its group, then runs what the notebook sends.
 
-    python -m workshop.launch.rank_process FD FOLDER THREADS
+    python -m workshop.launch.rank_process FD FOLDER
 
 FD: the socket to the notebook. FOLDER: where the ranks meet. RANK and WORLD_SIZE are set.
 """
@@ -48,7 +48,7 @@ def main() -> None:
     rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     stack = (folder / f"stack-{rank}").open("w")
     faulthandler.register(signal.SIGUSR1, file=stack, all_threads=False)
-    torch.set_num_threads(int(sys.argv[3]))
+    torch.set_num_threads(1)
     store = f"file://{folder / 'store'}"
     dist.init_process_group("gloo", init_method=store, rank=rank, world_size=world_size)
 

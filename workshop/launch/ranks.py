@@ -37,31 +37,20 @@ class RankFailed(ProcessFailed):
     """A rank raised, died or never came back; the message says which one, where and why."""
 
 
-def start_ranks(world_size: int, threads: int = 1) -> Ranks:
-    """Start processes of this machine that form one torch.distributed group (gloo).
-
-    Args:
-        world_size: how many.
-        threads: CPU threads that torch uses in each.
-
-    They end with `stop()`, or with the notebook. More ranks than cores share them.
-    """
-    return Ranks(world_size, threads)
-
-
 class Ranks:
-    """Processes that run functions together.
+    """Processes of this machine that form one torch.distributed group (gloo).
 
-    After a failure they are all ended, because a rank that waits for a lost one waits for
-    ever. The next `run` starts new ones: what a function kept in the old ones is gone.
+    Attributes: world_size, how many. More ranks than cores share them.
 
-    Attributes: world_size, threads.
+    They end with `stop()`, or with the notebook. After a failure they are all ended, because a rank
+    that waits for a lost one waits for ever. The next `run` starts new ones: what a function kept
+    in the old ones is gone.
     """
 
-    def __init__(self, world_size: int, threads: int = 1) -> None:
+    def __init__(self, world_size: int) -> None:
         if not 1 <= world_size <= 64:
             raise ValueError(f"world_size is {world_size}; 1 to 64 processes can be started.")
-        self.world_size, self.threads = world_size, threads
+        self.world_size = world_size
         self._group: _Group | None = None
         self._start()
 
@@ -123,7 +112,7 @@ class Ranks:
         return f"Ranks(world_size={self.world_size}, pids={self.pids})"
 
     def _start(self) -> None:
-        group = self._group = _Group(self.world_size, self.threads)
+        group = self._group = _Group(self.world_size)
         self._guarded(lambda: group.gather(START_SECONDS))  # each says that it is ready
 
     def _call(self, function, arguments: list[tuple], timeout: float) -> list:
@@ -155,6 +144,9 @@ class Ranks:
             raise
 
 
+start_ranks = Ranks  # as `workshop.start_ranks`
+
+
 def _sendable(function: Callable | str) -> Callable | str:
     if isinstance(function, str):
         module, colon, name = function.partition(":")
@@ -170,18 +162,18 @@ def _sendable(function: Callable | str) -> Callable | str:
 class _Group:
     """The processes of one start, and a connection to each."""
 
-    def __init__(self, world_size: int, threads: int) -> None:
+    def __init__(self, world_size: int) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="workshop-ranks-"))
         pairs = [socket.socketpair() for _ in range(world_size)]
         self.connections = [Connection(ours.detach()) for ours, _ in pairs]
         descriptors = [[theirs.fileno()] for _, theirs in pairs]
         module = [sys.executable, "-m", "workshop.launch.rank_process"]
         self.processes = Processes(
-            [[*module, descriptor, self.folder, threads] for (descriptor,) in descriptors],
+            [[*module, descriptor, self.folder] for (descriptor,) in descriptors],
             {
                 "WORLD_SIZE": world_size,
                 "LOCAL_WORLD_SIZE": world_size,
-                "OMP_NUM_THREADS": threads,
+                "OMP_NUM_THREADS": 1,
                 "GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", INTERFACE),
                 "PYTHONPATH": os.pathsep.join([str(DEMOS), *filter(None, sys.path)]),
             },

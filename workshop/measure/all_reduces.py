@@ -1,7 +1,6 @@
 """The all-reduces as steps of messages: who sends what to whom, and the bytes that each passes.
 
     steps("ring", 1_000_000, 4)
-    bytes_by_rank("naive", 1_000_000, 4)
     bytes_by_instance("hierarchical", 1_000_000, instances=2, ranks_per_instance=4)
 
 `ALGORITHMS` look at ranks alone. `PLACED` are those in which it matters where the ranks live, and
@@ -123,7 +122,7 @@ def interleaved_ring(n_bytes: float, placement: Placement) -> Steps:
 def hierarchical(n_bytes: float, placement: Placement) -> Steps:
     """Reduce-scatter intra-node, all-reduce of each part inter-node, all-gather intra-node.
 
-    The steps of one chunk; alpha_beta.hierarchical_spans lets the chunks overlap.
+    The steps of one chunk; alpha_beta.pipelined lets the chunks overlap.
     """
     instances, local_ranks = range(placement.instances), range(placement.ranks_per_instance)
     within = [[placement.rank_of(i, local) for local in local_ranks] for i in instances]
@@ -200,25 +199,12 @@ def steps(algorithm: str, n_bytes: float, ranks_per_instance: int, instances: in
     return PLACED[algorithm](n_bytes, placement)
 
 
-def bytes_by_rank(
-    algorithm: str, n_bytes: float, ranks_per_instance: int, instances: int = 1
-) -> list[tuple[float, float]]:
-    """(bytes sent, bytes received) of every rank in one all-reduce of n_bytes."""
-    world_size = instances * ranks_per_instance
-    sent, received = [0.0] * world_size, [0.0] * world_size
-    for messages in steps(algorithm, n_bytes, ranks_per_instance, instances):
-        for message in messages:
-            sent[message.source] += message.n_bytes
-            received[message.to] += message.n_bytes
-    return list(zip(sent, received, strict=True))
-
-
 def bytes_added(
     algorithm: str, n_bytes: float, ranks_per_instance: int, instances: int = 1
 ) -> float:
     """Bytes that the rank which adds the most adds to its own, in one all-reduce of n_bytes.
 
-    Raises ValueError as `steps` does.
+    The arguments are as for `steps`.
     """
     size = Placement(instances, ranks_per_instance).world_size
     once = n_bytes * (size - 1) / size
@@ -228,8 +214,6 @@ def bytes_added(
         "tree": n_bytes * math.ceil(math.log2(size)),
         "mini_herring": n_bytes * (levels + (instances - 1) / instances),
     }
-    if algorithm not in (*ALGORITHMS, *PLACED):
-        raise ValueError(f"{algorithm!r} is not known.")
     return added.get(algorithm, once)
 
 

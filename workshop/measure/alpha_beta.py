@@ -135,7 +135,11 @@ class HierarchicalLinks:
         Raises ValueError if there is no such record, or fewer than three sizes.
         """
         records = list(records)
-        measured = _least(records)
+        measured: dict[str, dict] = {"intra_node": {}, "inter_node": {}}
+        for record in records:
+            if record.get("event") == "link":
+                by_bytes = measured[record["tier"]].setdefault(record["pairs"], {})
+                by_bytes[record["bytes"]] = min(record["seconds"])
         if not any(measured.values()):
             raise ValueError(
                 'There is no record {"event": "link", ...}: run measure_all_reduce.py of '
@@ -147,22 +151,11 @@ class HierarchicalLinks:
             if record.get("event") == "add"
         ]
         return cls(
-            **{tier: _shared(tier, by_pairs) for tier, by_pairs in measured.items()},
+            # A pair of ranks inside an instance passes two messages, one each way.
+            intra_node=_shared(measured["intra_node"], least=2),
+            inter_node=_shared(measured["inter_node"], least=1),
             adding=added[0] if added else 0.0,
         )
-
-
-def _least(records: list[Mapping]) -> dict[str, dict]:
-    """The least seconds by tier, pairs and bytes. Raises ValueError for an unknown tier."""
-    measured: dict[str, dict] = {"intra_node": defaultdict(dict), "inter_node": defaultdict(dict)}
-    for record in records:
-        if record.get("event") != "link":
-            continue
-        if record["tier"] not in measured:
-            raise ValueError(f"Tier {record['tier']!r} is not known: intra_node or inter_node.")
-        least = min(record["seconds"])
-        measured[record["tier"]][int(record["pairs"])][int(record["bytes"])] = least
-    return measured
 
 
 def _by_placement(messages: list[Message], placement: Placement) -> tuple[list, list]:
@@ -185,119 +178,78 @@ def _tier_seconds(links: SharedLinks | None, messages: list[Message], name: str)
     return links.seconds(mean, len(messages))
 
 
-def _shared(tier: str, by_pairs: dict[int, dict[int, float]]) -> SharedLinks | None:
+def _shared(by_pairs: dict[int, dict[int, float]], least: int) -> SharedLinks | None:
+    """least: how many messages one pair of ranks passes at once."""
     if not by_pairs:
         return None
-    # A pair of ranks inside an instance passes two messages, one each way.
-    least = 2 if tier == "intra_node" else 1
     by_count = {max(pairs, least): by_bytes for pairs, by_bytes in by_pairs.items()}
     fewest, most = min(by_count), max(by_count)
-    alone, busy = (_link(tier, count, by_count[count]) for count in (fewest, most))
+    alone, busy = (Link.fit(by_count[count]) for count in (fewest, most))
     return SharedLinks(alone, busy, at_once=most, fewest=fewest)
-
-
-def _link(tier: str, messages: int, by_bytes: dict[int, float]) -> Link:
-    if len(by_bytes) < 3:
-        raise ValueError(
-            f"Tier {tier}, {messages} at once: messages of {len(by_bytes)} sizes were measured. A "
-            "fit needs three or more."
-        )
-    return Link.fit(by_bytes)
 
 
 def estimated_seconds(
     algorithm: str,
     n_bytes: float,
     ranks_per_instance: int,
-    links: Link | SharedLinks | HierarchicalLinks,
+    links: Link | HierarchicalLinks,
     instances: int = 1,
 ) -> float:
     """Seconds of one all-reduce of n_bytes.
 
-    links: a Link if every rank has one to itself; SharedLinks if messages of the same step
-    hinder each other; HierarchicalLinks if ranks live on instances. The rest, and the
-    errors, are as for `steps`.
+    links: a Link if every rank has one to itself; HierarchicalLinks if ranks live on instances.
+    The rest, and the errors, are as for `steps`.
     """
-    placement = Placement(instances, ranks_per_instance)
-    if algorithm == "hierarchical" and isinstance(links, HierarchicalLinks):
-        return hierarchical_spans(n_bytes, ranks_per_instance, instances, links)[-1].end
-    messages = steps(algorithm, n_bytes, ranks_per_instance, instances)
-    seconds = sum(_seconds_by_step(messages, links, placement))
-    if isinstance(links, HierarchicalLinks):
-        seconds += links.adding * bytes_added(algorithm, n_bytes, ranks_per_instance, instances)
-    return seconds
-
-
-@dataclass(frozen=True)
-class Span:
-    """What one tier does with one chunk, from start to end in seconds.
-
-    tier: "intra_node" or "inter_node".
-    """
-
-    tier: str
-    phase: str
-    chunk: int
-    start: float
-    end: float
-
-
-def hierarchical_spans(
-    n_bytes: float,
-    ranks_per_instance: int,
-    instances: int,
-    links: HierarchicalLinks,
-    chunks: int | None = None,
-) -> list[Span]:
-    """What each tier does when in a hierarchical all-reduce of n_bytes; the last span ends it.
-
-    While a chunk crosses the network, the next one is added up within its instance. chunks: how
-    many; None: as many as scripts/demos/collectives/hierarchical.py makes. The rest, and the
-    errors, are as for estimated_seconds.
-    """
-    count = chunks or max(1, int(n_bytes // HIERARCHICAL_CHUNK_BYTES))
-    placement = Placement(instances, ranks_per_instance)
-    messages = steps("hierarchical", n_bytes / count, ranks_per_instance, instances)
-    seconds = _seconds_by_step(messages, links, placement)
-    within = ranks_per_instance - 1  # steps of the reduce-scatter, and as many of the all-gather
-    added_within = links.adding * n_bytes / count * within / ranks_per_instance
-    added = links.adding * bytes_added(
-        "hierarchical", n_bytes / count, ranks_per_instance, instances
+    if isinstance(links, Link):
+        messages_by_step = steps(algorithm, n_bytes, ranks_per_instance, instances)
+        return sum(
+            links.seconds(max(message.n_bytes for message in messages))
+            for messages in messages_by_step
+        )
+    # Of a large tensor a hierarchical all-reduce makes chunks, as the script of that name does.
+    chunks = max(1, int(n_bytes // HIERARCHICAL_CHUNK_BYTES)) if algorithm == "hierarchical" else 1
+    place = (n_bytes / chunks, ranks_per_instance, instances)
+    seconds = _seconds_by_step(
+        steps(algorithm, *place), links, Placement(instances, ranks_per_instance)
     )
-    scatter = sum(seconds[:within]) + added_within
-    gather = sum(seconds[len(seconds) - within :])
-    cross = sum(seconds[within : len(seconds) - within]) + added - added_within
-    spans: list[Span] = []
+    adding = links.adding * bytes_added(algorithm, *place)
+    if algorithm != "hierarchical":
+        return sum(seconds) + adding
+    within = ranks_per_instance - 1  # steps of the reduce-scatter, and as many of the all-gather
+    adding_within = links.adding * n_bytes / chunks * within / ranks_per_instance
+    return pipelined(
+        chunks,
+        scatter=sum(seconds[:within]) + adding_within,
+        cross=sum(seconds[within : len(seconds) - within]) + adding - adding_within,
+        gather=sum(seconds[len(seconds) - within :]),
+    )
+
+
+def pipelined(chunks: int, scatter: float, cross: float, gather: float) -> float:
+    """Seconds of a hierarchical all-reduce of so many chunks, from those of a chunk's three phases.
+
+    While a chunk crosses the network, the next one is added up within its instance.
+    """
     within_end = network_end = 0.0
-    for chunk in range(count):
-        spans.append(Span("intra_node", "reduce-scatter", chunk, within_end, within_end + scatter))
+    crossed = []
+    for _ in range(chunks):
         within_end += scatter
-        start = max(network_end, within_end)
-        network_end = start + cross
-        spans.append(Span("inter_node", "all-reduce", chunk, start, network_end))
-    for chunk, crossed in enumerate([span.end for span in spans if span.tier == "inter_node"]):
-        start = max(within_end, crossed)
-        within_end = start + gather
-        spans.append(Span("intra_node", "all-gather", chunk, start, within_end))
-    return spans
+        network_end = max(network_end, within_end) + cross
+        crossed.append(network_end)
+    for end in crossed:
+        within_end = max(within_end, end) + gather
+    return within_end
 
 
-def _seconds_by_step(messages_by_step: Steps, links, placement: Placement) -> list[float]:
+def _seconds_by_step(
+    messages_by_step: Steps, links: HierarchicalLinks, placement: Placement
+) -> list[float]:
     """How long each step takes. An algorithm repeats its steps: each is computed once."""
     cache: dict[int, float] = {}
     for messages in messages_by_step:
         if id(messages) not in cache:
-            cache[id(messages)] = _step_seconds(messages, links, placement)
+            cache[id(messages)] = links.seconds(messages, placement)
     return [cache[id(messages)] for messages in messages_by_step]
-
-
-def _step_seconds(messages: list[Message], links, placement: Placement) -> float:
-    if isinstance(links, HierarchicalLinks):
-        return links.seconds(messages, placement)
-    largest = max(message.n_bytes for message in messages)
-    if isinstance(links, SharedLinks):
-        return links.seconds(largest, len(messages))
-    return links.seconds(largest)
 
 
 def bound(

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from workshop.measure.alpha_beta import HierarchicalLinks, Link, bound, estimated_seconds
-from workshop.measure.step_time import Compute, at_bandwidth, step_seconds
+from workshop.measure.step_time import Compute, step_seconds
 
 KEYS = ("mbit", "latency_ms", "instances", "ranks_per_instance")
 PLACE = (*KEYS, "bytes")
@@ -52,15 +52,16 @@ class Summary:
 def links_of(first: Mapping, mbit: float, latency_ms: float = 0.0) -> HierarchicalLinks:
     """The links as the first job measured them, at another bandwidth and with a longer way.
 
-    A latency is added to the alpha of each message between instances.
+    Between instances a message's bytes take as many times as long as the bandwidth is narrower
+    (packets have headers at any rate), and a latency is added to its alpha.
     """
     tiers = HierarchicalLinks.from_measurements(first["events"])
-    tiers = at_bandwidth(tiers, 1e6 * mbit, 1e6 * first["mbit"])
     links = tiers.inter_node
-    if not latency_ms or links is None:
-        return tiers
+    if links is None:
+        raise ValueError("No link between instances was measured: measure on two instances.")
     alone, busy = (
-        Link(link.alpha + latency_ms / 1000, link.beta) for link in (links.alone, links.busy)
+        Link(link.alpha + latency_ms / 1000, link.beta * first["mbit"] / mbit)
+        for link in (links.alone, links.busy)
     )
     return replace(tiers, inter_node=replace(links, alone=alone, busy=busy))
 

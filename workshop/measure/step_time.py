@@ -1,10 +1,9 @@
 """What a training step takes: computing, and the part of the all-reduce that nothing hides.
 
     compute = Compute.from_measurements(records)    # scripts/demos/measure_steps.py
-    tiers = at_bandwidth(measured, 100e6)           # the same links, at 100 Mbit/s
     step_seconds(compute, 64, 1_000_000, "gloo", tiers, instances=2, ranks_per_instance=2)
 
-Lesson 07 predicts other placements and links with it.
+held_out.py predicts steps on other links and placements with it.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from workshop.measure.alpha_beta import HierarchicalLinks, Link, estimated_seconds
+from workshop.measure.alpha_beta import HierarchicalLinks, estimated_seconds
 
 
 @dataclass(frozen=True)
@@ -70,34 +69,6 @@ class Compute:
         return cls(fixed, per_image, per_byte, per_image_byte, behind)
 
 
-def at_bandwidth(
-    tiers: HierarchicalLinks, bits_per_second: float | None, measured: float | None = None
-) -> HierarchicalLinks:
-    """The same links with another bandwidth between instances; None: as they were measured.
-
-    A message keeps its alpha. Its bytes take what they take on an instance's link, shared by
-    the messages that travel at once. measured: the bandwidth, bit/s, with which `tiers` were
-    measured: what their bytes took beyond it (packets have headers) they take at any rate; None:
-    nothing. Raises ValueError for a rate that is not above 0.
-    """
-    if bits_per_second is None:
-        return tiers
-    for rate in (bits_per_second, measured):
-        if rate is not None and not rate > 0:
-            raise ValueError(f"A link of {rate} bit/s: give a rate above 0.")
-    if tiers.inter_node is None:
-        raise ValueError("No link between instances was measured: measure on two instances.")
-    links = tiers.inter_node
-    if measured is None:
-        betas = [count * 8 / bits_per_second for count in (links.fewest, links.at_once)]
-    else:
-        betas = [link.beta * measured / bits_per_second for link in (links.alone, links.busy)]
-    alone, busy = (
-        Link(link.alpha, beta) for link, beta in zip((links.alone, links.busy), betas, strict=True)
-    )
-    return replace(tiers, inter_node=replace(links, alone=alone, busy=busy))
-
-
 def step_seconds(
     compute: Compute,
     images: float,
@@ -117,14 +88,7 @@ def step_seconds(
         algorithm, tiers: as for estimated_seconds.
         overlap: the part of the computing, 0 to 1, during which gradients already travel.
         cores: that all ranks share, as on one machine; by default each rank has its own.
-
-    Raises ValueError for an overlap outside 0 to 1, for cores below 1, and as
-    all_reduces.steps does.
     """
-    if not 0 <= overlap <= 1:
-        raise ValueError(f"overlap is {overlap}: give a part of the computing, 0 to 1.")
-    if not cores >= 1:
-        raise ValueError(f"{cores} cores: give at least 1.")
     world_size = instances * ranks_per_instance
     computing = compute.seconds(images, gradient_bytes) * max(1.0, world_size / cores)
     if world_size == 1:

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from workshop.plots.figures import DASHES, MARKERS
-from workshop.plots.look import COLOURS, canvas
+from workshop.plots.look import COLOURS, canvas, legend_beside
 
 MARGIN = 0.1  # of the grey band: 10 % more and less than measured
 
@@ -35,7 +35,7 @@ def message_lines(
         axes.set(xscale="log", yscale="log")
         axes.xaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_major_formatter("{x:g}")
-        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+        legend_beside(axes)
 
 
 def errors(points: pd.DataFrame, title: str, worst: str = "") -> None:
@@ -66,4 +66,4 @@ def errors(points: pd.DataFrame, title: str, worst: str = "") -> None:
             axes.annotate(worst, at, (8, 0), textcoords="offset points", va="center", fontsize=9)
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:g}")
-        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+        legend_beside(axes)

@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from workshop.plots.look import COLOURS, canvas
+from workshop.plots.look import COLOURS, canvas, legend_beside
 
 # One for each series, so that a figure can be read without its colours.
 HATCHES = ("", "//", "..", "xx", "\\\\", "++", "oo")
@@ -131,7 +131,7 @@ def grouped_bar_chart(
         axes.set_ylabel(table.index.name or "")
         axes.invert_yaxis()
         axes.grid(axis="y", visible=False)
-        _legend(axes, handles if bounds is None else [*handles, line])
+        legend_beside(axes, handles if bounds is None else [*handles, line])
 
 
 def _black_lines(axes: Axes, at: Iterable[float], rows: Iterable[float], half: float, name: str):
@@ -164,7 +164,7 @@ def lines(
         axes.set_ylim(0, top)
         if all(pd.api.types.is_integer_dtype(curve.index) for curve in curves.values()):
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        _legend(axes, axes.get_legend_handles_labels()[0])
+        legend_beside(axes)
 
 
 def _pairs(names: list[str], texts: list[str]) -> str:
@@ -177,9 +177,3 @@ def _in_words(table: pd.DataFrame) -> str:
         f"{group}: {', '.join(f'{name} {value:.4g}' for name, value in row.dropna().items())}."
         for group, row in table.iterrows()
     )
-
-
-def _legend(axes: Axes, handles: list) -> None:
-    """Beside the axes, where it covers nothing."""
-    if handles:
-        axes.legend(handles=handles, frameon=False, loc="upper left", bbox_to_anchor=(1, 1))

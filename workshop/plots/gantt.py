@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from workshop.plots.figures import HATCHES
-from workshop.plots.look import COLOURS, canvas
+from workshop.plots.look import COLOURS, canvas, legend_beside
 
 
 def gantt(spans: pd.DataFrame, title: str, x: str) -> None:
@@ -28,24 +28,22 @@ def gantt(spans: pd.DataFrame, title: str, x: str) -> None:
             lanes = _lanes(bars)
             height = 0.75 / (max(lanes) + 1)
             y = [rows.index(row) - 0.375 + height * (lane + 0.5) for lane in lanes]
-            look: dict[str, Any] = {
-                "color": COLOURS[style],
-                "hatch": HATCHES[style],
-                "edgecolor": "white",
-            }
-            axes.barh(y, bars["length"], left=bars["start"], height=height, label=kind, **look)
+            look: dict[str, Any] = {"color": COLOURS[style], "hatch": HATCHES[style]}
+            axes.barh(
+                y,
+                bars["length"],
+                left=bars["start"],
+                height=height,
+                label=kind,
+                edgecolor="white",
+                **look,
+            )
         axes.set_yticks(range(len(rows)), rows)
         axes.invert_yaxis()
         axes.grid(axis="y", visible=False)
         handles, names = axes.get_legend_handles_labels()
         explained = dict(zip(names, handles, strict=True))
-        axes.legend(
-            [explained[kind] for kind in kinds],
-            kinds,
-            frameon=False,
-            loc="upper left",
-            bbox_to_anchor=(1, 1),
-        )
+        legend_beside(axes, [explained[kind] for kind in kinds])
 
 
 def _lanes(spans: pd.DataFrame) -> list[int]:

@@ -123,6 +123,14 @@ def show_figure(figure, alt: str) -> None:
     display({"text/html": image, "text/plain": f"Picture: {alt}"}, raw=True)
 
 
+def legend_beside(axes: Axes, handles: list | None = None) -> None:
+    """Explain what is drawn to the right of the axes, where it covers nothing."""
+    if handles is None:
+        handles = axes.get_legend_handles_labels()[0]
+    if handles:
+        axes.legend(handles=handles, frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+
+
 def description(axes: Axes) -> str:
     """What is drawn on axes, in words: title, labels, where each labelled line begins and ends.
 

@@ -3,6 +3,7 @@
 Most train a small model on random numbers. Collectives give up after PATIENCE.
 """
 
+import hashlib
 import os
 import resource
 import signal
@@ -15,16 +16,21 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, TensorDataset
 
 from breaking.parts import sgd, start
-from common.ranks_torch import cleanup
+from common.data import CLASSES, load_channel
+from common.evidence import Evidence
+from common.model_torch import Classifier, weights_of
+from common.ranks_torch import all_reduce_mean, cleanup
 from common.report import emit
 
 PATIENCE = timedelta(seconds=6)
 STEPS = 8
 SLOW_STEPS = 50  # enough to tell a slow training from its start
+SAVES = 200  # at most, of a file that each rank writes
 WAYS: dict[str, Callable] = {}
 
 
@@ -141,6 +147,23 @@ def other_type(args):
 
 
 @way
+def mismatched_shapes(args):
+    """Every rank counts the classes in its own part of the data, which is sorted by label."""
+    rank, world_size = start(args)
+    images, labels = torch.randn(128, 64), torch.arange(128) * CLASSES // 128
+    images, labels = (part.tensor_split(world_size)[rank] for part in (images, labels))
+    classes = CLASSES if args.fixed else int(labels.max()) + 1
+    emit(event="model", rank=rank, classes=classes)
+    model = DistributedDataParallel(nn.Linear(64, classes))
+    optimizer = sgd(model, 0.01)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        cross_entropy(model(images), labels).backward()
+        optimizer.step()
+    end(rank)
+
+
+@way
 def group_of_some(args):
     """Rank 0 makes a group, and rank 1 does not."""
     rank, _ = start(args, PATIENCE)
@@ -190,6 +213,21 @@ def evaluate(seconds: float) -> None:
 
 
 @way
+def rank_dies(args):
+    """Rank 1 is killed in the middle of training, as Linux does when memory runs out."""
+    rank, _ = start(args)
+    model = model_of()
+    optimizer = sgd(model, 0.01)
+    # torchrun counts how often it has started the ranks (--max-restarts); mpirun never restarts.
+    restarts = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+    for step in range(1, STEPS + 1):
+        if step == 5 and rank == 1 and restarts == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        train_step(model, optimizer, torch.randn(8, 64))
+    end(rank, restarts=restarts)
+
+
+@way
 def port_taken(args):
     """Another process listens where the ranks want to meet."""
     rank = int(os.environ["OMPI_COMM_WORLD_RANK"])
@@ -218,7 +256,7 @@ def wrong_label(args):
     model = model_of()
     labels = torch.full((8,), 64 if rank == 1 and not args.fixed else 63)
     for _ in range(STEPS):
-        nn.functional.cross_entropy(model(torch.randn(8, 64)), labels).backward()
+        cross_entropy(model(torch.randn(8, 64)), labels).backward()
     end(rank)
 
 
@@ -300,6 +338,27 @@ def file_not_ready(args):
 
 
 @way
+def ranks_overwrite(args):
+    """Every rank saves its checkpoint to the same file, and reads it back."""
+    rank, _ = start(args, PATIENCE)
+    model, path = nn.Linear(64, 2000), Path(args.save_to) / "checkpoint.pt"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for save in range(SAVES):
+        state = {"rank": rank, "save": save, "model": model.state_dict()}
+        if not args.fixed:
+            torch.save(state, path)
+        elif rank == 0:
+            partial = path.with_suffix(".partial")
+            torch.save(state, partial)
+            partial.replace(path)  # at once: nobody ever sees half a file
+        if args.fixed:
+            dist.barrier()  # rank 0 has written
+        torch.load(path, weights_only=True)
+        dist.barrier()  # all save at the same time
+    end(rank)
+
+
+@way
 def missing_library(args):
     """The script imports a package that is not installed here."""
     rank, _ = start(args, PATIENCE)
@@ -331,6 +390,83 @@ def nan_on_one_rank(args):
         loss = train_step(model, optimizer, torch.randn(0 if step == 4 and empty else 8, 64))
         emit(event="step", rank=rank, step=step, train_loss=loss)
         time.sleep(0.05 * (1 - rank))  # so that the log has the lines of a step in one order
+    end(rank)
+
+
+@way
+def forgotten_broadcast(args):
+    """The ranks average their gradients, as Horovod and DDP do, and began with other weights."""
+    rank, world_size = start(args)
+    images, labels = map(torch.from_numpy, load_channel(args.training))
+    torch.manual_seed(args.seed + rank)  # as people do it, so that ranks augment differently
+    model = Classifier(tuple(images.shape[1:]), args.hidden_units)
+    if args.fixed:
+        for parameter in model.parameters():
+            dist.broadcast(parameter.data, src=0)
+    optimizer, steps = sgd(model, args.learning_rate), 20
+
+    evidence = Evidence(rank, weights_of(model), optimizer_variables=0)
+    for step in range(steps):
+        batch = slice(step * args.global_batch_size, (step + 1) * args.global_batch_size)
+        pixels, answers = (part[batch][rank::world_size] for part in (images, labels))
+        loss = cross_entropy(model(pixels), answers)
+        optimizer.zero_grad()
+        loss.backward()
+        for gradient in [weight.grad for weight in model.parameters() if weight.grad is not None]:
+            dist.all_reduce(gradient)
+            gradient /= world_size
+        optimizer.step()
+        evidence.step(pixels, lambda: weights_of(model), optimizer_variables=0)
+        if step in (0, steps - 1):
+            emit(event="step", rank=rank, step=step + 1, train_loss=round(loss.item(), 4))
+    evidence.show(weights_of(model))
+    end(rank)
+
+
+@way
+def forgotten_set_epoch(args):
+    """The sampler is not told of the epoch, and shuffles every epoch alike."""
+    rank, _ = start(args)
+    data = TensorDataset(torch.randn(512, 64))
+    sampler: DistributedSampler = DistributedSampler(data)
+    loader, model = DataLoader(data, 32, sampler=sampler), model_of()
+    optimizer = sgd(model, 0.01)
+    orders: list[str] = []
+    for epoch in range(2):
+        if args.fixed:
+            sampler.set_epoch(epoch)
+        order = hashlib.sha256()
+        for (batch,) in loader:
+            train_step(model, optimizer, batch)
+            order.update(batch.numpy().tobytes())
+        orders.append(order.hexdigest()[:16])
+    emit(event="orders", rank=rank, images_in_order=orders)
+    end(rank)
+
+
+@way
+def lr_not_scaled(args):
+    """More ranks take a larger global batch, and the learning rate of one rank."""
+    rank, world_size = start(args)
+    dataset = TensorDataset(*map(torch.from_numpy, load_channel(args.training)))
+    sampler: DistributedSampler = DistributedSampler(dataset, seed=args.seed, drop_last=True)
+    loader = DataLoader(dataset, 16, sampler=sampler, drop_last=True)  # of every rank
+    model = DistributedDataParallel(Classifier(tuple(dataset[0][0].shape), args.hidden_units))
+    learning_rate = args.learning_rate * world_size if args.fixed else args.learning_rate
+    optimizer = sgd(model, learning_rate)
+    for epoch in range(1, args.epochs + 1):
+        sampler.set_epoch(epoch)
+        for images, labels in loader:
+            optimizer.zero_grad()
+            cross_entropy(model(images), labels).backward()
+            optimizer.step()
+        # The loss of all images with the epoch's last weights: alike for any number of ranks.
+        with torch.no_grad():
+            whole = cross_entropy(model.module(dataset.tensors[0]), dataset.tensors[1]).item()
+        whole = round(all_reduce_mean(whole), 4)
+        if rank == 0:
+            record = {"epoch": epoch, "learning_rate": learning_rate, "steps": len(loader)}
+            emit(event="loss", ranks=world_size, **record, train_loss=whole)
     end(rank)
 
 

@@ -50,9 +50,7 @@ def message_seconds(sizes: list[int], calls: int, blocks: int) -> dict[Key, list
         functions[key] = _repeated(function, repeats)
         per_call[key] = repeats * steps
     seconds = in_turns(functions, 1, blocks, uncounted=1)
-    return {
-        key: [value / per_call[key] for value in slowest(values)] for key, values in seconds.items()
-    }
+    return {key: [value / per_call[key] for value in values] for key, values in seconds.items()}
 
 
 def calls_for(n_bytes: int, calls: int) -> int:
@@ -60,19 +58,19 @@ def calls_for(n_bytes: int, calls: int) -> int:
     return max(calls, min(MAX_CALLS, MIN_BLOCK_BYTES // n_bytes))
 
 
-def card_bytes(function: Callable[[], object]) -> list[tuple[int, int]] | None:
-    """What the network cards counted while all ranks called function: (sent, received), by rank.
+def card_bytes(function: Callable[[], object]) -> list[tuple[int, int]]:
+    """Call function on all ranks; return what the cards counted: (sent, received), by rank.
 
-    With the packets' headers and acknowledgements. None where the system keeps no such counts
+    With the packets' headers and acknowledgements. Empty where the system keeps no such counts
     (/proc/net/dev of Linux). What opens a connection is counted, too: call it once before. Ranks
     of one instance share a card, so each of them reports the same.
     """
-    if not NETWORK_CARDS.is_file():
-        return None
     dist.barrier()
     before = _counted()
     function()
     dist.barrier()
+    if not NETWORK_CARDS.is_file():
+        return []
     passed = torch.tensor([now - then for now, then in zip(_counted(), before, strict=True)])
     by_rank = [torch.zeros_like(passed) for _ in range(dist.get_world_size())]
     dist.all_gather(by_rank, passed)
@@ -82,19 +80,13 @@ def card_bytes(function: Callable[[], object]) -> list[tuple[int, int]] | None:
 def _counted() -> tuple[int, int]:
     """(sent, received) of all cards of this process's network so far, without the loopback."""
     sent = received = 0
-    for line in NETWORK_CARDS.read_text().splitlines()[2:]:
+    lines = NETWORK_CARDS.read_text().splitlines() if NETWORK_CARDS.is_file() else []
+    for line in lines[2:]:
         name, numbers = line.split(":")
         if name.strip() != "lo":
             columns = numbers.split()
             received, sent = received + int(columns[0]), sent + int(columns[8])
     return sent, received
-
-
-def slowest(seconds: list[float]) -> list[float]:
-    """The largest of all ranks' values, one by one; the same list on every rank."""
-    values = torch.tensor(seconds, dtype=torch.float64)
-    dist.all_reduce(values, dist.ReduceOp.MAX)
-    return values.tolist()
 
 
 def _pairs(tier: str) -> list[int]:
@@ -129,8 +121,6 @@ def _repeated(function, times: int):
 
 def _ring_for(tier: str, ranks_by_instance: list[list[int]], rank: int) -> list[int]:
     """The ranks that send to each other, the given one among them."""
-    if tier not in TIERS:
-        raise ValueError(f"{tier!r} is not a tier; there are {' and '.join(TIERS)}.")
     intra_node = instance_of(rank, ranks_by_instance)
     if tier == "intra_node":
         return intra_node

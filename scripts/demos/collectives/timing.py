@@ -9,35 +9,16 @@ import importlib
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from typing import TypeVar
 
 import torch
 import torch.distributed as dist
 
 from collectives import wire
+from common.report import emit
 
 ALGORITHMS = ("gloo", "naive", "tree", "ring", "interleaved_ring", "hierarchical", "mini_herring")
 AGAIN = " again"  # after a name: the same, measured a second time in each round
-
-
-def interleaved_seconds(
-    names: list[str], n_bytes: int, calls: int, blocks: int
-) -> dict[str, list[float]]:
-    """Seconds of one call of each, by block, on this rank.
-
-    Args:
-        names: of all-reduces of float32; "ring again" is a second measurement of "ring".
-        n_bytes: of the tensor that is reduced.
-        calls, blocks: how many calls a block has, and how many blocks there are.
-
-    Call each of them before, with any tensor: that opens the connections. One call of the last is
-    not counted: a limited link has saved up for a burst while it was idle.
-    """
-    functions = {name: _function(name, n_bytes) for name in names}
-    functions[names[-1]]()
-    return in_turns(functions, calls, blocks, warm_up=0)
-
 
 Key = TypeVar("Key")
 
@@ -49,11 +30,12 @@ def in_turns(
     warm_up: int = 1,
     uncounted: int = 0,
 ) -> dict[Key, list[float]]:
-    """Seconds of one call of each function, by block, on this rank: A B C, B C A, and so on.
+    """Seconds of one call of each function, by block: A B C, B C A, and so on.
 
-    calls: in a block, which all ranks begin together. Each round has an order of its own, random
-    and the same on all ranks. warm_up: calls of each before, not counted. uncounted: calls at the
-    begin of each block, for what is faster after a pause.
+    Those of the slowest rank, the same on all. calls: in a block, which all ranks begin together.
+    Each round has an order of its own, random and the same on all ranks. warm_up: calls of each
+    before, not counted. uncounted: calls at the begin of each block, for what is faster after a
+    pause: a limited link has saved up for a burst while it was idle.
     """
     for _ in range(warm_up):
         for function in functions.values():
@@ -72,13 +54,28 @@ def in_turns(
             if torch.cuda.is_available():
                 torch.cuda.synchronize()
             seconds[key].append((time.perf_counter() - began) / calls)
-    return seconds
+    return {key: slowest(values) for key, values in seconds.items()}
+
+
+def slowest(seconds: list[float]) -> list[float]:
+    """The largest of all ranks' values, one by one; the same list on every rank."""
+    values = torch.tensor(seconds, dtype=torch.float64)
+    dist.all_reduce(values, dist.ReduceOp.MAX)
+    return values.tolist()
+
+
+def say(**record) -> None:
+    """Print a line on rank 0 alone; seconds to the microsecond."""
+    if "seconds" in record:
+        record["seconds"] = [round(value, 6) for value in record["seconds"]]
+    if dist.get_rank() == 0:
+        emit(**record)
 
 
 def count_traffic(algorithm: str, n_bytes: int, world_size: int) -> dict[str, int] | None:
     """What this rank passes in one all-reduce of n_bytes of float32 among the first ranks.
 
-    Returns the fields of wire.Traffic; None on a rank that does not take part. algorithm: a
+    Returns a copy of wire.traffic; None on a rank that does not take part. algorithm: a
     file of this folder, because what torch's own sends is not counted.
     """
     group = dist.new_group(range(world_size))  # all ranks must call this, members or not
@@ -86,7 +83,7 @@ def count_traffic(algorithm: str, n_bytes: int, world_size: int) -> dict[str, in
         return None
     wire.start_counting()
     algorithm_of(algorithm)(torch.zeros(n_bytes // 4), group=group)
-    return asdict(wire.traffic)
+    return dict(wire.traffic)
 
 
 def different_elements(algorithm: str, length: int) -> int:
@@ -105,8 +102,3 @@ def algorithm_of(name: str) -> Callable:
     if name == "gloo":
         return dist.all_reduce
     return importlib.import_module(f"collectives.{name}").all_reduce
-
-
-def _function(name: str, n_bytes: int) -> Callable[[], None]:
-    all_reduce, tensor = algorithm_of(name), torch.zeros(n_bytes // 4)
-    return lambda: all_reduce(tensor)

@@ -4,7 +4,6 @@ A rank's number is its place in `group`, as torch.distributed.new_group made it;
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from threading import Lock
 
 import torch
@@ -12,32 +11,22 @@ import torch.distributed as dist
 
 Order = Sequence[int] | None  # some of a group's ranks, first to last; None: all, by number
 
-
-@dataclass
-class Traffic:
-    """What this rank has passed since the last `start_counting`: bytes of tensors, messages."""
-
-    sent_bytes: int = 0
-    received_bytes: int = 0
-    messages_sent: int = 0
-    messages_received: int = 0
-
-
-traffic = Traffic()
+# What this rank has passed since the last `start_counting`: bytes of tensors, messages.
+traffic = dict.fromkeys(("sent_bytes", "received_bytes", "messages_sent", "messages_received"), 0)
 _counting = Lock()  # an algorithm may send from several threads
 
 
 def send(tensor: torch.Tensor, to: int, group=None) -> None:
     """Send to one rank; return when it has taken the whole tensor. An empty one is not sent."""
     if tensor.numel():
-        _count_sent(tensor)
+        _count("sent", tensor)
         dist.send(tensor, _number_among_all(to, group), group)
 
 
 def receive(tensor: torch.Tensor, source: int, group=None) -> None:
     """Wait for a tensor of this size and type from one rank, and write it over `tensor`."""
     if tensor.numel():
-        _count_received(tensor)
+        _count("received", tensor)
         dist.recv(tensor, _number_among_all(source, group), group)
 
 
@@ -48,7 +37,7 @@ def begin_to_receive(tensor: torch.Tensor, source: int, group=None):
     that word waits behind everything that travels the same way.
     """
     if tensor.numel():
-        _count_received(tensor)
+        _count("received", tensor)
         return dist.irecv(tensor, _number_among_all(source, group), group)
     nothing: torch.futures.Future = torch.futures.Future()
     nothing.set_result(None)
@@ -81,20 +70,13 @@ def flat(tensor: torch.Tensor) -> torch.Tensor:
 
 def start_counting() -> None:
     """Set this rank's traffic to nothing."""
-    for name in asdict(traffic):
-        setattr(traffic, name, 0)
+    traffic.update(dict.fromkeys(traffic, 0))
 
 
-def _count_sent(tensor: torch.Tensor) -> None:
+def _count(way: str, tensor: torch.Tensor) -> None:
     with _counting:
-        traffic.sent_bytes += tensor.nbytes
-        traffic.messages_sent += 1
-
-
-def _count_received(tensor: torch.Tensor) -> None:
-    with _counting:
-        traffic.received_bytes += tensor.nbytes
-        traffic.messages_received += 1
+        traffic[f"{way}_bytes"] += tensor.nbytes
+        traffic[f"messages_{way}"] += 1
 
 
 def _number_among_all(rank: int, group) -> int:

@@ -41,6 +41,17 @@ def list_of(kind, name: str):
     return parse
 
 
+def one_of(names, suffix: str = ""):
+    """Return an argparse type: one of these names, which may have the suffix behind it."""
+
+    def parse(text: str) -> str:
+        if text.removesuffix(suffix) not in names:
+            raise argparse.ArgumentTypeError(f"no {text}; there are {', '.join(names)}")
+        return text
+
+    return parse
+
+
 def folder(text: str) -> Path:
     """An argparse type: a folder to write into, which need not be there yet."""
     path = Path(text)
@@ -55,8 +66,19 @@ def add_flag(parser: argparse.ArgumentParser, flag: str, **options) -> None:
     parser.add_argument(*dict.fromkeys([flag, "--" + flag[2:].replace("-", "_")]), **options)
 
 
+def plain_parser(description: str) -> argparse.ArgumentParser:
+    """Build a parser with the first line of a script's docstring, and no flags of its own yet."""
+    first_line = description.strip().splitlines()[0]
+    parser = argparse.ArgumentParser(description=first_line, allow_abbrev=False)
+    parser.add_argument(
+        "--model_dir",
+        help="not used, but accepted: the SDK's TensorFlow estimator always sends it",
+    )
+    return parser
+
+
 def parser_for(script: str, description: str) -> argparse.ArgumentParser:
-    """Build the parser that all scripts share.
+    """Build the parser that scripts that train share.
 
     Args:
         script: path of the script, `__file__`; its stem names the local output folder.
@@ -65,9 +87,7 @@ def parser_for(script: str, description: str) -> argparse.ArgumentParser:
     A hyperparameter may be spelled with hyphens or underscores. Unknown flags are errors.
     """
     env = os.environ.get
-    parser = argparse.ArgumentParser(
-        description=description.strip().splitlines()[0], allow_abbrev=False
-    )
+    parser = plain_parser(description)
 
     def add(flag, **options):
         add_flag(parser, flag, **options)
@@ -100,11 +120,6 @@ def parser_for(script: str, description: str) -> argparse.ArgumentParser:
     add("--test", type=Path, default=Path(env("SM_CHANNEL_TEST", _DIGITS / "test")))
     local_model = _BESIDE_SCRIPTS / "build" / "model" / Path(script).stem
     add("--save-to", type=folder, default=Path(env("SM_MODEL_DIR", local_model)))
-    parser.add_argument(
-        "--model_dir",
-        help="accepted because the SDK's TensorFlow estimator always sends it (often an S3 "
-        "address); not used: SageMaker itself uploads what lies in --save-to",
-    )
     return parser
 
 

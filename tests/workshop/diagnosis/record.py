@@ -11,9 +11,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from workshop.diagnosis.evidence import Collective, Evidence, LogLine, Rank
+from workshop.diagnosis.evidence import Collective, Evidence, Rank
 from workshop.diagnosis.reading import read_record
 from workshop.failures.ranks import mpirun, script_options, to_end
+from workshop.launch.processes import Line
 from workshop.paths import ROOT
 
 RECORDED = Path(__file__).with_name("recorded")
@@ -57,7 +58,7 @@ def load(path: Path) -> Evidence:
     """What `save` wrote."""
     content = json.loads(path.read_text())
     evidence = Evidence(path.stem, statuses=content["statuses"])
-    evidence.lines = [LogLine(*line) for line in content["lines"]]
+    evidence.lines = [Line(*line) for line in content["lines"]]
     for row in content["ranks"]:
         calls = [
             Collective(*(tuple(part) if isinstance(part, list) else part for part in call))

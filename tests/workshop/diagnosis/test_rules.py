@@ -9,11 +9,12 @@ import pytest
 from record import NAMES, RECORDED, load
 
 from workshop.diagnosis.answer import Answer
-from workshop.diagnosis.evidence import Collective, Evidence, LogLine, Rank
+from workshop.diagnosis.evidence import Collective, Evidence, Rank
 from workshop.diagnosis.rules import find
 from workshop.diagnosis.rules.errors import ERRORS
 from workshop.diagnosis.steps import step_times
 from workshop.failures import ALL
+from workshop.launch.processes import Line
 
 HERE = Path(__file__).parent
 
@@ -93,19 +94,19 @@ def test_step_times_tell_who_waits():
 @pytest.mark.parametrize("name", [row.name for row in ALL.values() if row.recorded])
 def test_a_log_alone_names_the_cause_where_its_line_does(name):
     failure = ALL[name]
-    evidence = Evidence("job", lines=[LogLine(None, failure.recorded)])
+    evidence = Evidence("job", lines=[Line(None, failure.recorded)])
     if failure.cause in {row.cause for row in ERRORS}:
         assert cause_of(evidence) == failure.cause
 
 
 def test_an_effect_is_not_taken_for_a_cause():
     lines = ["RuntimeError: [.../pair.cc:553] Connection closed by peer [127.0.0.1]:3507"]
-    assert cause_of(Evidence("job", lines=[LogLine(0, lines[0])])) == ""
+    assert cause_of(Evidence("job", lines=[Line(0, lines[0])])) == ""
 
 
 def test_what_a_rank_died_of_outweighs_what_the_log_also_says():
     evidence = ranks_with([call(1)], [call(1)])
-    evidence.lines = [LogLine(0, "No module named 'apex', which is optional")]
+    evidence.lines = [Line(0, "No module named 'apex', which is optional")]
     evidence.statuses = [1]
     evidence.ranks[1].note["end"] = {"how": "exception", "message": "ValueError: label 64"}
     assert cause_of(evidence) == "error"
@@ -125,7 +126,7 @@ def test_what_a_rank_died_of_outweighs_what_the_log_also_says():
 )
 def test_half_a_checkpoint_is_found_in_a_job_that_went_on(line, cause):
     evidence = ranks_with([call(1)], [call(1)])
-    evidence.lines, evidence.statuses = [LogLine(0, line)], [0]
+    evidence.lines, evidence.statuses = [Line(0, line)], [0]
     assert cause_of(evidence) == cause
 
 
@@ -152,7 +153,7 @@ def test_a_rank_behind_its_loop_is_told_by_the_script(tmp_path, lines, cause):
     for rank, line in zip(evidence.ranks, lines, strict=True):
         rank.note["stack"] = [(str(tmp_path / "train.py"), line, "<module>")]
     evidence.ranks[1].aborted, evidence.statuses = True, [134]
-    evidence.lines = [LogLine(1, "op.preamble.length <= op.nbytes. 8 vs 4")]
+    evidence.lines = [Line(1, "op.preamble.length <= op.nbytes. 8 vs 4")]
     assert cause_of(evidence).startswith(cause)
 
 
@@ -176,7 +177,7 @@ def test_a_rank_that_was_killed(statuses, kills, cause):
 def test_horovods_stall_check_names_tensors_and_ranks():
     evidence = ranks_with([], [], [], [])
     text = (HERE / "horovod_stall.txt").read_text()
-    evidence.lines = [LogLine(0, line) for line in text.splitlines()]
+    evidence.lines = [Line(0, line) for line in text.splitlines()]
     evidence.ranks[1].note["stack"] = [("/a/train.py", 12, "evaluate")]
     first, second, *_ = str(Answer(evidence, find(evidence))).splitlines()
     assert first.startswith("rank 1 does not submit DistributedOptimizer_Allreduce/grad_0, ")
@@ -270,7 +271,7 @@ def test_a_command_that_failed_is_never_healthy():
     evidence = ranks_with([call(1)], [call(1)])
     evidence.statuses, evidence.lines = (
         [3],
-        [LogLine(0, "OddError: nobody knows it"), LogLine(0, "")],
+        [Line(0, "OddError: nobody knows it"), Line(0, "")],
     )
     assert cause_of(evidence) == "error"
     assert "OddError" in str(Answer(evidence, find(evidence))).splitlines()[0]
@@ -336,7 +337,7 @@ def test_weights_differ_because_forward_went_around_ddp():
 def test_what_tensorflow_says():
     """Of a plugin that is there twice: nothing. Of a worker that left: that."""
     text = "cuda_fft.cc:477] Unable to register cuFFT factory: Attempting to register factory"
-    evidence = Evidence("job", lines=[LogLine(0, text)], statuses=[1])
+    evidence = Evidence("job", lines=[Line(0, text)], statuses=[1])
     assert cause_of(evidence) == "error"
     message = (
         "UnavailableError: {{CollectiveReduceV2}} Collective ops is aborted by: Error reported"
@@ -345,7 +346,7 @@ def test_what_tensorflow_says():
     for number, end in enumerate(ends):
         note = {"task": f"worker {number}", "time": 200.0, "end": end}
         evidence.tasks.append(Rank(number, note))
-    evidence.lines.append(LogLine(0, f"tensorflow.python.errors_impl.{message}"))
+    evidence.lines.append(Line(0, f"tensorflow.python.errors_impl.{message}"))
     assert find(evidence)[0].reason == "it waited for worker 1, which had ended without an error"
 
 

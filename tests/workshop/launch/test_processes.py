@@ -21,9 +21,9 @@ def test_the_json_lines_of_all_programs_in_order():
     assert records == [{"event": "a", "value": 1}, {"event": "a", "value": 2}]
 
 
-def test_an_error_is_told_with_its_last_lines(tmp_path):
+def test_an_error_is_told_with_its_last_lines():
     with pytest.raises(ProcessFailed, match=r"(?s)Exit status 3.*no such batch"):
-        run_together(python("import sys; print('no such batch'); sys.exit(3)"), folder=tmp_path)
+        run_together(python("import sys; print('no such batch'); sys.exit(3)"))
 
 
 def test_when_one_fails_all_end_with_what_they_started(tmp_path):

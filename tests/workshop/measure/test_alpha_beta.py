@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workshop.measure import all_reduces
-from workshop.measure.alpha_beta import Link, SharedLinks, estimated_seconds
+from workshop.measure.alpha_beta import HierarchicalLinks, Link, SharedLinks, estimated_seconds
 
 sizes = st.integers(1, 40)
 LINK = Link(alpha=50e-6, beta=1e-9)
@@ -70,9 +70,10 @@ def test_the_messages_bring_every_ranks_part_to_every_rank(algorithm, world_size
 def test_shared_links_are_slower_the_more_messages_travel():
     shared = SharedLinks(alone=Link(1.0, 0.0), busy=Link(7.0, 0.0), at_once=4)
     assert [shared.seconds(0, count) for count in (1, 2, 4)] == [1.0, 3.0, 7.0]
-    assert estimated_seconds("naive", 0, 4, shared) == 6 * 1.0
-    assert estimated_seconds("tree", 0, 4, shared) == 2 * (3.0 + 1.0)
-    assert estimated_seconds("ring", 0, 4, shared) == 6 * 7.0
+    tiers = HierarchicalLinks(intra_node=shared, inter_node=None)
+    assert estimated_seconds("naive", 0, 4, tiers) == 6 * 1.0
+    assert estimated_seconds("tree", 0, 4, tiers) == 2 * (3.0 + 1.0)
+    assert estimated_seconds("ring", 0, 4, tiers) == 6 * 7.0
     assert SharedLinks(LINK, LINK, at_once=1).seconds(10, 1) == LINK.seconds(10)
 
 

@@ -67,6 +67,12 @@ def test_a_latency_is_added_to_each_message_between_instances():
     )
 
 
+def test_a_link_that_was_not_measured_is_said():
+    inside = [event for event in CALIBRATION["events"] if event["tier"] == "intra_node"]
+    with pytest.raises(ValueError, match="No link between instances was measured"):
+        held_out.links_of(CALIBRATION | {"events": inside}, 100)
+
+
 def test_bytes_alone_know_neither_headers_nor_latencies():
     points = held_out.all_reduces([CALIBRATION, job(100), job(100, latency_ms=5)])
     ring = held_out.by_bytes(points[points["algorithm"] == "ring"])

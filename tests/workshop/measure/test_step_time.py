@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from workshop.measure.alpha_beta import HierarchicalLinks, Link, SharedLinks, estimated_seconds
-from workshop.measure.step_time import Compute, at_bandwidth, step_seconds
+from workshop.measure.step_time import Compute, step_seconds
 
 COMPUTE = Compute(fixed=1e-3, per_image=1e-4, per_byte=1e-9, per_image_byte=0.0)
 INTRA_NODE = SharedLinks(Link(2e-5, 1e-9), Link(4e-5, 3e-9), 4)
@@ -36,7 +34,7 @@ def test_a_step_is_its_computing_and_what_is_left_of_the_all_reduce():
 
 
 def test_an_all_reduce_that_is_hidden_costs_nothing():
-    fast = at_bandwidth(HierarchicalLinks(INTRA_NODE, INTER_NODE), 1e12)
+    fast = HierarchicalLinks(INTRA_NODE, SharedLinks(Link(5e-5, 1e-12), Link(9e-5, 1e-12), 4))
     assert step_seconds(COMPUTE, 64, 1e3, "ring", fast, overlap=1, **PLACE) == COMPUTE.seconds(
         64, 1e3
     )
@@ -51,30 +49,3 @@ def test_computing_from_two_sizes_and_two_batches():
         Compute.from_measurements(records[:1])
     with pytest.raises(ValueError, match="several ranks"):
         Compute.from_measurements([record | {"world_size": 2} for record in records])
-
-
-def test_another_bandwidth_keeps_alpha_and_shares_the_link():
-    links = at_bandwidth(TIERS, 80e6).inter_node
-    assert links.alone == Link(5e-5, 1e-7) and links.busy == Link(9e-5, 4e-7)
-    assert at_bandwidth(TIERS, None) is TIERS
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"overlap": 1.5}, "overlap is 1.5"),
-        ({"cores": 0}, "0 cores"),
-        ({"instances": 0}, "instances is 0"),
-    ],
-)
-def test_bad_input_is_said(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        step_seconds(COMPUTE, 64, 1e6, "gloo", TIERS, **PLACE | wrong)
-
-
-@pytest.mark.parametrize("rate", [0, -1, math.nan])
-def test_a_bad_rate_is_said(rate):
-    with pytest.raises(ValueError, match="give a rate above 0"):
-        at_bandwidth(TIERS, rate)
-    with pytest.raises(ValueError, match="No link between instances was measured"):
-        at_bandwidth(HierarchicalLinks(INTRA_NODE, None), 1e6)

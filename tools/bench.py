@@ -1,24 +1,35 @@
-"""What the lessons take for granted of links with a limited bandwidth, in jobs on the emulator.
+"""Benchmarks of narrow links: `make bench`, or `python -m tools.bench [NAME ...]`.
 
-Each function measures, prints, and returns all that it measured. runs: blocks of each measurement.
+Each function measures in jobs on the emulator, prints what the lessons take for granted beside
+ratios or bounds measured in the same run, and returns all that it measured. runs: blocks of each
+measurement. None is a test: a slow or busy machine gives slow figures, not a failure.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import statistics
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import click
 from rich.console import Console
 from rich.table import Table
 
 import local_sagemaker
-from tools.bench.jobs import Run, emulator
+from workshop.failures.jobs import Scratch
+from workshop.jobs.local_server import pointed_at, up_for_now
+from workshop.lesson import reference_results
 from workshop.measure import held_out
 from workshop.measure import overlap as overlapped
 from workshop.output import events
 from workshop.paths import DEMOS, TRAIN
 
+LESSON = "07"  # which shows the results
 PLACED = "gloo,ring,interleaved_ring,hierarchical,mini_herring"
 FLAT = "gloo,naive,tree,ring"  # with one rank on each instance the others are rings
 SIZES = "1000000,4000000"
@@ -45,6 +56,41 @@ IMAGES = 64  # of each rank
 OVERLAP_MBITS = (500, 1000, 2000, 4000, 8000)
 BUCKETS = "1,5,25"  # MiB; beside them DDP's own limits, and one bucket
 
+Run = Callable[..., list[str]]  # what `jobs` yields
+
+
+@contextlib.contextmanager
+def jobs() -> Iterator[Run]:
+    """A function that runs a job to its end and returns its log's lines; all is gone afterwards.
+
+    processes: started by mpirun on each instance. links: such as "200mbit". also: a file that is
+    put beside the script. Raises RuntimeError with the reason and log of a job that failed.
+    """
+    with up_for_now() as emulator, pointed_at(emulator), contextlib.closing(Scratch()) as scratch:
+
+        def run(
+            script: Path,
+            *,
+            instances: int,
+            processes: int,
+            links: str,
+            also: Path | None = None,
+            **parameters,
+        ) -> list[str]:
+            result = scratch.run(
+                script,
+                instance_count=instances,
+                hyperparameters=parameters,
+                dependencies=[str(also)] if also else [],
+                distribution={"mpi": {"enabled": True, "processes_per_host": processes}},
+                environment={"LOCAL_SAGEMAKER_BANDWIDTH": links},
+            )
+            if result.status != "Completed":
+                raise RuntimeError(result.failure_reason())
+            return [line.text for line in result.lines]
+
+        yield run
+
 
 def links(runs: int) -> dict[str, Any]:
     """All-reduces on links that were not measured before, beside what the cost model predicts.
@@ -53,7 +99,7 @@ def links(runs: int) -> dict[str, Any]:
     alone (workshop/measure/held_out.py).
     """
     measured: list[dict] = []
-    with emulator() as run:
+    with jobs() as run:
         for job in LINKS:
             if job[1] and local_sagemaker.shaping_unavailable_reason(latency=True):
                 print("1 ms: not measured, this kernel has no netem", flush=True)
@@ -72,7 +118,7 @@ def steps(runs: int) -> dict[str, Any]:
     gradients are ready). Of each step the least of the blocks counts, here and there: the model
     knows nothing of other programs, and those only ever add time.
     """
-    with emulator() as run:
+    with jobs() as run:
 
         def train(mbit: int, instances: int, ranks: int, sizes: str, images: str) -> dict:
             lines = run(
@@ -102,7 +148,7 @@ def steps(runs: int) -> dict[str, Any]:
 def tiers(runs: int) -> dict[str, Any]:
     """Two tiers against gloo's ring, in several jobs: the times of two differ by some per cent."""
     measured = []
-    with emulator() as run:
+    with jobs() as run:
         for number in range(1, TIERS_JOBS + 1):
             records = all_reduces(run, TIERS, runs)["events"]
             records = [event for event in records if event["event"] == "all_reduce"]
@@ -119,7 +165,7 @@ def tiers(runs: int) -> dict[str, Any]:
 def overlap(runs: int) -> dict[str, Any]:
     """How much of the all-reduce DDP hides: bandwidth of the link x size of the buckets."""
     measured: list[dict[str, Any]] = []
-    with emulator() as run:
+    with jobs() as run:
         for mbit in OVERLAP_MBITS:
             lines = run(
                 DEMOS / "show_overlap.py",
@@ -182,3 +228,28 @@ def report(points) -> None:
     for row in held_out.wrong_winners(points).to_dict("records"):
         words = "{where}: the model says {predicted}, {measured} was faster, {slower:.2f} times"
         print("wrong winner: " + words.format(**row))
+
+
+MEASURES = {"links": links, "steps": steps, "tiers": tiers, "overlap": overlap}
+
+
+@click.command()
+@click.argument("names", nargs=-1, type=click.Choice(list(MEASURES)))
+@click.option("--runs", type=click.IntRange(min=5), default=7, help="Blocks of each measurement.")
+@click.option("--record", is_flag=True, help="Keep the results in notebooks/recorded/.")
+def main(names: tuple[str, ...], runs: int, record: bool) -> None:
+    """Measure and print: all benchmarks, or those that are named."""
+    # So that an emulator and its jobs end with this program, however it is ended.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    for name in names or MEASURES:
+        load = os.getloadavg()[0]
+        print(f"\n{name}, {os.cpu_count()} cores, load {load:.1f} before the start")
+        results = MEASURES[name](runs)
+        if record:
+            loads = [round(value, 1) for value in (load, os.getloadavg()[0])]
+            path = reference_results.write(LESSON, name, {"load": loads, **results})
+            print(f"kept in {path}")
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m tools.bench")

@@ -1,6 +1,6 @@
 """local-sagemaker beside moto's server: start, memory, a job on two instances, requests a second.
 
-    python -m tools.bench.beside_moto
+    python -m tools.beside_moto
 
 moto computes nothing: it says at once that a job is completed. What else README.md of
 local-sagemaker compares needs Docker.

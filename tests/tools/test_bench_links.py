@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tools.bench import narrow_links
+from tools import bench
 from workshop.measure import held_out
 
 
@@ -37,7 +37,7 @@ def lines_of_a_job(requests):
 def test_a_jobs_lines_become_points(capsys):
     requests = []
     described = (200, 1, 2, 4, "gloo,hierarchical", "4000000")
-    job = narrow_links.all_reduces(lines_of_a_job(requests), described, 5)
+    job = bench.all_reduces(lines_of_a_job(requests), described, 5)
     (request,) = requests
     assert request["links"] == "200mbit 1ms" and request["blocks"] == 5
     assert request["instances"] == 2 and request["processes"] == 4
@@ -46,16 +46,16 @@ def test_a_jobs_lines_become_points(capsys):
     assert points["measured"].tolist() == [0.3, 0.2], "the least"
     gloo = points["predicted"].iloc[0]
     assert gloo == pytest.approx(14 * (1e-3 + 8 * 500_000 / 200e6), rel=0.01)
-    narrow_links.report(points)
+    bench.report(points)
     printed = capsys.readouterr().out
     assert "gloo, 4 MB, 2 x 4 ranks, 200 Mbit/s" in printed
     assert "2 held-out points: median error" in printed and "wrong winner" not in printed
     points["measured"] = [0.1, 0.2]
-    narrow_links.report(points)
+    bench.report(points)
     printed = capsys.readouterr().out
     assert "the model says hierarchical, gloo was faster, 2.00 times" in printed
 
 
 def test_a_ratio_is_taken_within_a_block():
     seconds = {"gloo": [2.0, 4.0, 90.0], "hierarchical": [1.0, 2.0, 30.0]}
-    assert narrow_links.ratio(seconds, "gloo", "hierarchical") == 2.0
+    assert bench.ratio(seconds, "gloo", "hierarchical") == 2.0
