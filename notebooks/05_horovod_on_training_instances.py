@@ -255,12 +255,12 @@ table(scalings).drop(columns="r").T
 
 # %% [markdown]
 # *Compute* is the mean of the ranks, *wait* is for the slowest of them, *exposed communication* is
-# what a step takes beyond both, never below 0. The *ceiling* is the speed-up of ranks that exchange
-# nothing, and the *noise* is a step measured twice.
+# what a step takes beyond both (below 0: noise). The *ceiling* is the speed-up of ranks that
+# exchange nothing, and the *noise* is a step measured twice.
 #
-# Rounds of different jobs aren't pairs. So we say that two jobs differ only if their medians differ
-# by more than a round of one and a round of the other of two *identical* jobs do: the median of all
-# such pairs, and where there are two pairs of identical jobs, the larger.
+# Rounds of different jobs aren't pairs. So here noise is how far two *identical* jobs lie apart: a
+# round of one against a round of the other, the median of all such pairs. (Locally there are two
+# pairs of such jobs; the larger noise counts.) Two jobs differ only if their medians do by more.
 
 # %% slideshow={"slide_type": "slide"}
 speed_ups = pd.DataFrame(
@@ -270,7 +270,10 @@ middle = speed_ups.median()
 first, again = f"{n} x 1", f"{n} x 1 again"
 identical = {first: again}
 pairs = {f"mpirun here, 1 x {n}": f"1 x {n}", first: f"1 x {n}"}
-(identical if target == "local" or not network else pairs)[both] = in_vpc
+if target == "local" or not network:  # the VPC is a mere field of the request, or isn't there
+    identical[in_vpc] = both
+else:
+    pairs[in_vpc] = both
 
 
 def typical_factor(name: str, other: str) -> float:
