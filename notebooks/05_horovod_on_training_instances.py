@@ -304,22 +304,17 @@ for name, other in identical.items():
     print(f"{name} and {other} are identical jobs: two of their rounds differ by", end=" ")
     print(f"{reach - 1:.0%}, their medians by {apart - 1:.0%}.")
     if max(of.low for of in share) > min(of.high for of in share):
-        print("    Their shares of the ceiling don't even overlap: rounds of one job resemble")
-        print("    each other. To say that two places differ, run several jobs in each.")
-print(f"So between places a difference below {noise - 1:.0%} can't show.")
-exposed = [scalings[name].parts["exposed communication"] for name in (first, again)]
+        print("    Their shares of the ceiling don't even overlap: the rounds of one job resemble")
+        print("    each other.")
+print(f"So a difference below {noise - 1:.0%} can't show. A larger one is a difference of", end=" ")
+print("these jobs; of the places, only with several jobs in each.")
+shares = {name: of.rounds.div(of.rounds["alone"], axis=0) for name, of in scalings.items()}
+exposed = [shares[name]["exposed"].median() for name in (first, again)]
 if max(exposed) > 1.5 * min(exposed):
-    print(f"Exposed communication of {first} is {exposed[0]:.1f} and {exposed[1]:.1f} ms:", end=" ")
-    print("don't compare the green parts of the next picture across jobs.")
+    print(f"Exposed communication of {first}: {exposed[0]:.0%} and {exposed[1]:.0%} of a", end=" ")
+    print("step of one process. Don't compare the next picture's green parts across jobs.")
 
 # %% slideshow={"slide_type": "slide"}
-alone = scalings[f"1 x {n}"].rounds["alone"]
-single = 0 * scalings[f"1 x {n}"].parts
-single["compute"] = 1000 * alone.median()
-label = f"one process (in 1 x {n})"
-bars = {label: single} | {name: scaling.parts for name, scaling in scalings.items()}
-ms = {label: 1000 * alone}
-ms |= {name: 1000 * scaling.rounds["step"] for name, scaling in scalings.items()}
 of_n = [name for name, scaling in scalings.items() if scaling.world_size == n]
 against_one = {
     name: interleaved.verdict(speed_ups[name], of.rounds["step"] / of.rounds["again"])
@@ -331,8 +326,11 @@ title = f"{n} ranks: faster than one process in {faster} of {len(of_n)} measurem
 title += f" ({' to '.join(edges)} times)"
 if set(verdicts.values()) == {"no difference shown"}:
     title += f";\ndifferences of places below {noise - 1:.0%} can't be seen here"
-spread = interleaved.summary(pd.DataFrame(ms))
-plots.stacked_bars(pd.DataFrame(bars).T, title, spread=spread)
+parts = {name: share[["compute", "wait", "exposed"]].median() for name, share in shares.items()}
+parts = pd.DataFrame(parts).T.clip(lower=0).rename(columns={"exposed": "exposed communication"})
+spread = interleaved.summary(pd.DataFrame({name: share["step"] for name, share in shares.items()}))
+x = "one process's step = 1; medians of rounds (needn't add up; below 0 drawn as 0)"
+plots.stacked_bars(parts, title, x, spread=spread)
 guess.compare(two=middle[first], all_ranks=middle[both])
 
 # %% [markdown]
@@ -395,25 +393,26 @@ lengths.round(2)
 
 
 # %% jupyter={"source_hidden": true}
-def span(values, form: str = ".2g") -> str:
+def span(values, form: str = ".3g") -> str:
     """The least and the largest value, or a single number where both read the same."""
     return " to ".join(dict.fromkeys(format(edge, form) for edge in (values.min(), values.max())))
 
 
 at, ups = lengths["one process, ms"], lengths["speed-up"]
-alone_ms = lengths["exchange alone, ms"]
+short = lengths.loc[short_batches]
+alone_ms, exposed = short["exchange alone, ms"], short["exposed communication, ms"]
 print(f"The exchange alone takes {span(alone_ms, '.1f')} ms; what it adds to a step,", end=" ")
-print(f"{span(lengths['exposed communication, ms'], '.1f')} ms.")
+print(f"{span(exposed, '.1f')} ms.")
 print(f"Limit from the exchange alone: {n / (n - 1) * alone_ms.median():.1f} ms;", end=" ")
 print(f"from the measured steps: {span(limits)} ms.")
 print(f"({measured_batch} images, {lengths['limit, ms'].iloc[-1]:.1f} ms, aren't in it:", end=" ")
 print("the noise of two long times.)")
 at_lengths = {
-    verdict: ", ".join(f"{ms:.2g}" for ms in at[lengths["verdict"] == verdict])
+    verdict: ", ".join(f"{ms:.3g}" for ms in at[lengths["verdict"] == verdict])
     for verdict in ("slower", "faster")
 }
 shown = [f"{verdict} at {ms} ms" for verdict, ms in at_lengths.items() if ms]
-title = f"{n} ranks: {span(ups)} times as fast as one process"
+title = f"{n} ranks: {span(ups, '.2g')} times as fast as one process"
 if shown:
     title = f"{n} ranks, against one process: {'; '.join(shown)}"
 
@@ -435,7 +434,7 @@ with plots.canvas(title, x, "times as fast as one process", size=(7.5, 3.4), alt
     label = f"limit: {span(limits)} ms (computed)"
     axes.axvspan(limits.min(), limits.max(), color="0.5", alpha=0.3, linewidth=1, label=label)
     axes.set_xscale("log")
-    axes.set_xticks(at, [f"{ms:.0f}" if ms >= 10 else f"{ms:.2g}" for ms in at])
+    axes.set_xticks(at, [f"{ms:.3g}" for ms in at])
     axes.minorticks_off()
     axes.set_ylim(0)
     axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)

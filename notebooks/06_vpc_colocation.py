@@ -284,9 +284,8 @@ columns = ["compute", "wait", "exposed", "step"]
 share = sweep[columns].div(sweep["alone"], axis=0).groupby(sweep["link"])
 parts = share[columns[:3]].median().loc[links_shown].clip(lower=0)
 parts = parts.set_axis(["compute", "wait", "exposed communication"], axis=1)
-title = (
-    f"{names[-1]}: exposed communication takes {parts.iloc[-1, 2]:.1f} times one instance's step"
-)
+percent = 100 * parts.iloc[-1, 2]
+title = f"{names[-1]}: exposed communication takes {percent:.0f} % of one instance's step"
 ranges = share["step"].agg(["min", "max"]).loc[links_shown]
 ranges = ranges.set_axis(["lowest", "highest"], axis=1)
 x = "one instance's step = 1; medians of rounds (needn't add up; below 0 drawn as 0)"
