@@ -805,8 +805,8 @@ workshop.save_results(scaled=scaled.reset_index().to_dict("records"), turned=tur
 # %% [markdown]
 # The bytes per rank hardly grow, so bandwidth isn't what ends strong scaling. Computing shrinks as
 # 1 / N, and the ring's hops grow as N: its all-reduces pass computing after 512 ranks. That is why
-# NCCL has trees. But at 2,048 ranks even trees take as long (0.18 s) as computing (0.19 s): large
-# trainings use larger buckets, and split the model as well as the batch.
+# NCCL has trees. But at 2,048 ranks trees, too, take nearly as long (0.18 s) as computing (0.19
+# s): large trainings use larger buckets, and split the model as well as the batch.
 #
 # ## Exercises
 #
