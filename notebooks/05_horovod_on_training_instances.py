@@ -64,9 +64,9 @@ epochs = 12
 global_batch_size = 256
 learning_rate = 0.05
 measured_batch = 512
-short_batches = [16, 40, 64]
-steps = 7
-rounds = 5
+short_batches = [8, 32, 64]
+steps = 4
+rounds = 9
 max_run = 900
 subnets = []
 security_group_ids = []
@@ -208,8 +208,8 @@ workshop.save_results(usd=total, usd_at_most=most)
 #
 # Each job runs lesson 04's measurement: one process alone, ranks that exchange nothing, and ranks
 # that average their gradients. Every speed-up is a ratio within a round of one job. The jobs run
-# in random order. Locally a VPC only adds a field, `VpcConfig`, to the request; no packet takes
-# another way.
+# in random order (`mpirun` here runs last). Locally a VPC only adds a field, `VpcConfig`, to the
+# request; no packet takes another way.
 #
 # **Predict** two speed-ups over one process: of two ranks on two instances, and of four ranks
 # (locally: on this machine's cores).
@@ -238,33 +238,29 @@ done = workshop.run_jobs(jobs, large_channels)
 
 # %% [markdown]
 # The first place needs no job: `mpirun` in this notebook, with the hyperparameters as flags, which
-# is all that SageMaker does with them.
-
+# is all that SageMaker does with them. (The same start measures smaller batches, for the next
+# section.)
 
 # %%
-def measure_here(folder: str, batches: list[int], steps: int) -> dict[int, Scaling]:
-    """Measure n ranks on this machine, without a job, with each of these global batches."""
-    flags = {"global-batch-sizes": ",".join(map(str, batches)), "steps": steps}
-    flags |= {"rounds": rounds, "library": local_script.library}
-    words = [f"--{name}={value}" for name, value in flags.items()]
-    words += ["--training", workshop.DATA / folder / "training"]
-    program = DEMOS / "measure_scaling.py"
-    run = mpirun(n, program, *words, show=False, **local_script.environment)
-    return Scaling.by_batch(run.events)
-
-
-measured_here = measure_here(large, [measured_batch], steps)
-scalings = {f"mpirun here, 1 x {n}": measured_here[measured_batch]}
+steps_of = {batch: 3 * steps for batch in short_batches} | {measured_batch: steps}
+flags = ["--library", local_script.library, "--training", workshop.DATA / large / "training"]
+flags += ["--rounds", rounds, "--steps", *steps_of.values()]
+flags += ["--global-batch-sizes", ",".join(map(str, steps_of))]
+program = DEMOS / "measure_scaling.py"
+run = mpirun(n, program, *flags, show=False, timeout=600, **local_script.environment)
+by_batch = Scaling.by_batch(run.events)
+scalings = {f"mpirun here, 1 x {n}": by_batch[measured_batch]}
 scalings |= {name: Scaling.from_records(done[name].events) for name in layouts}
-table(scalings).drop(columns="r")
+table(scalings).drop(columns="r").T
 
 # %% [markdown]
 # *Compute* is the mean of the ranks, *wait* is for the slowest of them, *exposed communication* is
-# what a step takes beyond both, never below 0. The *ceiling* is the speed-up of ranks that exchange
-# nothing, and the *noise* is a step measured twice.
+# what a step takes beyond both (below 0: noise). The *ceiling* is the speed-up of ranks that
+# exchange nothing, and the *noise* is a step measured twice.
 #
-# Rounds of different jobs aren't pairs. So we say that two jobs differ only where their medians
-# differ by more than any two rounds of the two identical jobs.
+# Rounds of different jobs aren't pairs. So here noise is how far two *identical* jobs lie apart: a
+# round of one against a round of the other, the median of all such pairs. (Locally there are two
+# pairs of such jobs; the larger noise counts.) Two jobs differ only if their medians do by more.
 
 # %% slideshow={"slide_type": "slide"}
 speed_ups = pd.DataFrame(
@@ -272,55 +268,73 @@ speed_ups = pd.DataFrame(
 )
 middle = speed_ups.median()
 first, again = f"{n} x 1", f"{n} x 1 again"
-twice = speed_ups[[first, again]].to_numpy()
-noise = [twice.min() / twice.max(), twice.max() / twice.min()]
+identical = {first: again}
+pairs = {f"mpirun here, 1 x {n}": f"1 x {n}", first: f"1 x {n}"}
+if target == "local" or not network:  # the VPC is a mere field of the request, or isn't there
+    identical[in_vpc] = both
+else:
+    pairs[in_vpc] = both
+
+
+def typical_factor(name: str, other: str) -> float:
+    """By which factor a round of one job and a round of another differ: the median of all pairs."""
+    factors = [a / b for a in speed_ups[name] for b in speed_ups[other]]
+    return interleaved.band(pd.Series(factors))[1]
+
+
+noise = max(typical_factor(name, other) for name, other in identical.items())
 
 
 def compared(name: str, other: str) -> str:
     """How two jobs differ, if they differ by more than the noise."""
     times = middle[name] / middle[other]
-    if noise[0] <= times <= noise[1]:
+    if 1 / noise <= times <= noise:
         return "no difference shown"
     return "faster" if times > 1 else "slower"
 
 
-pairs = {f"mpirun here, 1 x {n}": f"1 x {n}", first: f"1 x {n}", in_vpc: both}
 verdicts = {name: compared(name, other) for name, other in pairs.items()}
 for name, verdict in verdicts.items():
     print(f"{name}, compared with {pairs[name]}: {verdict}")
 
 # %% jupyter={"source_hidden": true}
-print(f"The rounds of the two identical jobs lie between {twice.min():.2g} and {twice.max():.2g}.")
-print(f"So a difference below {noise[1] - 1:.0%} can't show.")
-if target == "local":
-    apart = max(middle[both], middle[in_vpc]) / min(middle[both], middle[in_vpc]) - 1
-    print(f"Locally {both} and {in_vpc} are a second pair of identical jobs:", end=" ")
-    print(f"their medians differ by {apart:.0%}.")
-exposed = [scalings[name].parts["exposed communication"] for name in (first, again)]
+for name, other in identical.items():
+    reach, share = typical_factor(name, other), [scalings[job].share for job in (name, other)]
+    apart = max(middle[name], middle[other]) / min(middle[name], middle[other])
+    print(f"{name} and {other} are identical jobs: two of their rounds differ by", end=" ")
+    print(f"{reach - 1:.0%}, their medians by {apart - 1:.0%}.")
+    if max(of.low for of in share) > min(of.high for of in share):
+        print("    Their shares of the ceiling don't even overlap: the rounds of one job resemble")
+        print("    each other.")
+print(f"So a difference below {noise - 1:.0%} can't show. A larger one is a difference of", end=" ")
+print("these jobs; of the places, only with several jobs in each.")
+shares = {name: of.rounds.div(of.rounds["alone"], axis=0) for name, of in scalings.items()}
+exposed = [shares[name]["exposed"].median() for name in (first, again)]
 if max(exposed) > 1.5 * min(exposed):
-    print(f"Their exposed communication is {exposed[0]:.1f} and {exposed[1]:.1f} ms:", end=" ")
-    print("don't compare that colour across jobs.")
+    print(f"Exposed communication of {first}: {exposed[0]:.0%} and {exposed[1]:.0%} of a", end=" ")
+    print("step of one process. Don't compare the next picture's green parts across jobs.")
 
 # %% slideshow={"slide_type": "slide"}
-alone = scalings[f"1 x {n}"].rounds["alone"]
-single = 0 * scalings[f"1 x {n}"].parts
-single["compute"] = 1000 * alone.median()
-label = f"one process (in 1 x {n})"
-bars = {label: single} | {name: scaling.parts for name, scaling in scalings.items()}
-ms = {label: 1000 * alone}
-ms |= {name: 1000 * scaling.rounds["step"] for name, scaling in scalings.items()}
-ups = [middle[name] for name in scalings if scalings[name].world_size == n]
-low, high = (f"{edge:.2g}" for edge in (min(ups), max(ups)))
-speed = f"{low} to {high}" if low < high else low
-title = f"{n} ranks are {speed} times as fast as one process"
+of_n = [name for name, scaling in scalings.items() if scaling.world_size == n]
+against_one = {
+    name: interleaved.verdict(speed_ups[name], of.rounds["step"] / of.rounds["again"])
+    for name, of in scalings.items()
+}
+faster = sum(against_one[name] == "faster" for name in of_n)
+edges = dict.fromkeys(f"{edge(middle[of_n]):.2g}" for edge in (min, max))
+title = f"{n} ranks: faster than one process in {faster} of {len(of_n)} measurements"
+title += f" ({' to '.join(edges)} times)"
 if set(verdicts.values()) == {"no difference shown"}:
-    title += f";\ndifferences of places below {noise[1] - 1:.0%} can't be seen here"
-spread = interleaved.summary(pd.DataFrame(ms))
-plots.stacked_bars(pd.DataFrame(bars).T, title, spread=spread)
+    title += f";\ndifferences of places below {noise - 1:.0%} can't be seen here"
+parts = {name: share[["compute", "wait", "exposed"]].median() for name, share in shares.items()}
+parts = pd.DataFrame(parts).T.clip(lower=0).rename(columns={"exposed": "exposed communication"})
+spread = interleaved.summary(pd.DataFrame({name: share["step"] for name, share in shares.items()}))
+x = "one process's step = 1; medians of rounds (needn't add up; below 0 drawn as 0)"
+plots.stacked_bars(parts, title, x, spread=spread)
 guess.compare(two=middle[first], all_ranks=middle[both])
 
 # %% [markdown]
-# Across jobs compare speed-ups, not bars: each job timed its own single process. With more ranks
+# Each place had one job. Its rounds show how it varied, not how the next job would. With more ranks
 # than cores, added ranks have nothing to compute on. On AWS each instance brings its own cores, and
 # the question becomes how fast the network between them is (lesson 06).
 
@@ -333,6 +347,7 @@ workshop.save_results(
     comparison=middle.to_dict(),
     verdicts=verdicts,
     noise=noise,
+    against_one=against_one,
 )
 
 # %% [markdown] slideshow={"slide_type": "slide"}
@@ -341,9 +356,12 @@ workshop.save_results(
 # The exchange moves the same bytes in a short step as in a long one. So divide fewer images, with
 # `mpirun` here.
 #
-# **Predict.** Dividing by two saves half of one process's step. If it added only the exchange (its
-# time alone is in the table above), the limit would be twice that. Guess the one from the measured
-# steps: twice what dividing added, a step less half of one process's (the column *limit*).
+# **Predict.** Two ranks save half of one process's step, and pay for the exchange. So they are
+# slower if the exchange costs more than that half: if one process's step is shorter than twice the
+# exchange, whose time alone is in the table above. But does it cost what it takes alone? Guess the
+# limit that the steps show. (Column *limit*: twice what a step takes beyond half of one process's.
+# Where the limit equals one process's step, both are equally fast; the answer is from the row that
+# is nearest to that.)
 
 # %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
@@ -351,16 +369,12 @@ guess = workshop.guess(
 )
 
 # %% slideshow={"slide_type": "slide"}
-by_batch = measure_here(large, short_batches, 3 * steps)
-by_batch[measured_batch] = scalings[f"mpirun here, 1 x {n}"]
 milliseconds = {batch: 1000 * scaling.rounds for batch, scaling in by_batch.items()}
 overheads = {batch: (ms["step"] - ms["alone"] / n).median() for batch, ms in milliseconds.items()}
 lengths = pd.DataFrame(
     {
         "one process, ms": [ms["alone"].median() for ms in milliseconds.values()],
         "speed-up": [scaling.speed_up.median for scaling in by_batch.values()],
-        "lowest": [scaling.speed_up.low for scaling in by_batch.values()],
-        "highest": [scaling.speed_up.high for scaling in by_batch.values()],
         "ceiling": [scaling.ceiling.median for scaling in by_batch.values()],
         "exposed communication, ms": [ms["exposed"].median() for ms in milliseconds.values()],
         "exchange alone, ms": [ms["exchange"].median() for ms in milliseconds.values()],
@@ -368,51 +382,59 @@ lengths = pd.DataFrame(
     },
     index=pd.Index(by_batch, name="images"),
 )
+lengths["verdict"] = [
+    interleaved.verdict(ms["alone"] / ms["step"], ms["step"] / ms["again"])
+    for ms in milliseconds.values()
+]
 limits = lengths["limit, ms"].loc[short_batches]
 nearest = (limits / lengths["one process, ms"] - 1).abs().idxmin()
 guess.compare("computed", limit=limits[nearest])
-lengths.drop(columns=["lowest", "highest"]).round(2)
+lengths.round(2)
+
 
 # %% jupyter={"source_hidden": true}
+def span(values, form: str = ".3g") -> str:
+    """The least and the largest value, or a single number where both read the same."""
+    return " to ".join(dict.fromkeys(format(edge, form) for edge in (values.min(), values.max())))
+
+
 at, ups = lengths["one process, ms"], lengths["speed-up"]
-low, high = limits.min(), limits.max()
-edges = " to ".join(dict.fromkeys(f"{edge:.2g}" for edge in (low, high)))
-exposed = lengths["exposed communication, ms"]
-alone_ms = lengths["exchange alone, ms"]
-print(f"The exchange alone takes {alone_ms.min():.1f} to {alone_ms.max():.1f} ms;", end=" ")
-print(f"what it adds to a step, {exposed.min():.1f} to {exposed.max():.1f} ms.")
+short = lengths.loc[short_batches]
+alone_ms, exposed = short["exchange alone, ms"], short["exposed communication, ms"]
+print(f"The exchange alone takes {span(alone_ms, '.1f')} ms; what it adds to a step,", end=" ")
+print(f"{span(exposed, '.1f')} ms.")
 print(f"Limit from the exchange alone: {n / (n - 1) * alone_ms.median():.1f} ms;", end=" ")
-print(f"from the measured steps: {edges} ms.")
-gains = lengths["lowest"] > 1  # in all rounds
-sure, never = at[gains].min(), at[lengths["highest"] < 1].max()
-title = f"{n} ranks: from {ups.min():.2g} to {ups.max():.2g} times as fast as one process"
-if gains.any() and gains[at >= sure].all():
-    title = f"{n} ranks: faster than one process in all rounds from {sure:.2g} ms on"
-    if never < sure:
-        title = (
-            f"{n} ranks: slower in all rounds at {never:.2g} ms, faster in all from {sure:.2g} ms"
-        )
-else:  # a busy machine
-    print("Not shown in all rounds: from which length on two ranks pay.")
+print(f"from the measured steps: {span(limits)} ms.")
+print(f"({measured_batch} images, {lengths['limit, ms'].iloc[-1]:.1f} ms, aren't in it:", end=" ")
+print("the noise of two long times.)")
+at_lengths = {
+    verdict: ", ".join(f"{ms:.3g}" for ms in at[lengths["verdict"] == verdict])
+    for verdict in ("slower", "faster")
+}
+shown = [f"{verdict} at {ms} ms" for verdict, ms in at_lengths.items() if ms]
+title = f"{n} ranks: {span(ups, '.2g')} times as fast as one process"
+if shown:
+    title = f"{n} ranks, against one process: {'; '.join(shown)}"
 
 # %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
-x = "a step of one process, ms"
+x = "a step of one process, ms (logarithmic)"
 points = [
     f"{row['one process, ms']:.3g} ms: {row['speed-up']:.2g} times, ceiling {row['ceiling']:.2g}"
     for _, row in lengths.iterrows()
 ]
 alt = f"{title}. {'; '.join(points)}."
 with plots.canvas(title, x, "times as fast as one process", size=(7.5, 3.4), alt=alt) as axes:
-    reach = [ups - lengths["lowest"], lengths["highest"] - ups]
+    rounds_of = [scaling.speed_up for scaling in by_batch.values()]
+    reach = [ups - [of.low for of in rounds_of], [of.high for of in rounds_of] - ups]
     label = "measured: median, lowest and highest round"
     axes.errorbar(at, ups, reach, fmt="-o", color=plots.COLOURS[0], capsize=3, label=label)
     ceiling = f"ceiling: {n} processes, nothing exchanged"
     axes.plot(at, lengths["ceiling"], "--s", color=plots.COLOURS[1], label=ceiling)
     axes.axhline(1, color="0.5", linestyle=":", label="as fast as one process")
-    label = f"limit: {edges} ms (computed)"
-    axes.axvspan(low, high, color="0.5", alpha=0.3, linewidth=1, label=label)
+    label = f"limit: {span(limits)} ms (computed)"
+    axes.axvspan(limits.min(), limits.max(), color="0.5", alpha=0.3, linewidth=1, label=label)
     axes.set_xscale("log")
-    axes.set_xticks(at, [f"{ms:.0f}" if ms >= 10 else f"{ms:.2g}" for ms in at])
+    axes.set_xticks(at, [f"{ms:.3g}" for ms in at])
     axes.minorticks_off()
     axes.set_ylim(0)
     axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
@@ -420,8 +442,8 @@ with plots.canvas(title, x, "times as fast as one process", size=(7.5, 3.4), alt
 # %% [markdown]
 # The overhead is also whatever dividing doesn't divide: with few images even ranks that exchange
 # nothing gain less (the ceiling), and with short steps the exchange may add more than it takes
-# alone, perhaps because it interrupts computing. Choose the batch, and so the length of a step,
-# before you choose where to run.
+# alone. (Alone it takes about one of Horovod's cycles of 1 ms, lesson 04; in a step its gradients
+# may need several.) Choose the batch, and so the length of a step, before you choose where to run.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(by_length=lengths.reset_index().to_dict("list"), limits=limits.to_dict())
@@ -431,7 +453,8 @@ workshop.save_results(by_length=lengths.reset_index().to_dict("list"), limits=li
 #
 # Now train, with all instances and all processes, and look at one job in depth. The script adds
 # these lines to lesson 00's. It divides a fixed global batch (strong scaling), so its learning rate
-# stays.
+# stays. It builds the optimizer at once, so it can broadcast before the first step, not after it as
+# in lesson 04.
 
 # %% slideshow={"slide_type": "slide"}
 name = job_script.script
@@ -474,7 +497,8 @@ pd.DataFrame({"value": {name: str(value) for name, value in result.hyperparamete
 # %% [markdown]
 # On the instance, AWS's toolkit reads the three `sagemaker_mpi_…` entries and builds a command from
 # them: the hosts, the slots on each, and the number of ranks. A slot is a place for one process, as
-# many as the request declares: not a core. So `Oversubscribed: FALSE` says nothing about cores.
+# many as the request declares: not a core. So the `Oversubscribed: FALSE` below says nothing about
+# cores.
 
 # %% slideshow={"slide_type": "fragment"}
 command = result.matching("mpirun --host")[0].text
@@ -637,7 +661,7 @@ share = stepping / result.billable_seconds
 print(
     f"{step_count} steps took {stepping:.2f} of {result.billable_seconds} billable s: {share:.0%}"
 )
-print("(All epochs, each with its own step_seconds; the metric above is the last epoch's.)")
+print("(Each epoch's first step isn't timed, and counts as long as its others.)")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(share_of_steps=share)
@@ -708,7 +732,7 @@ workshop.quiz("05")
 #
 # - `instance_count` × `processes_per_host` = `world_size`. The script is the same everywhere.
 # - The length of a step decides whether ranks pay. A difference between places counts only when it
-#   exceeds that of two identical jobs.
+#   exceeds that of identical jobs.
 # - `distribution={"mpi": …}` becomes three hyperparameters, and these become one `mpirun` command
 #   on the first instance. The SDK silently ignores unknown keys: look at what it sends.
 # - Equal hashes of ranks that took different images prove that they synchronised. A good accuracy

@@ -179,5 +179,6 @@ workshop.check("05.4", judge)
 
 # %% [markdown]
 # Try it on the table above: `judge(seconds)`. `C` was slower in every round, and still nothing is
-# shown: two runs of `A` differ by as much. Lesson 04's `interleaved.verdict` also lets one round of
-# eight be on the other side. (Lesson 05 compares *jobs*, whose rounds aren't pairs.)
+# shown: two runs of `A` differ by as much. Lesson 01's `interleaved.verdict` takes the noise of the
+# median round, and lets one round of nine be on the other side. (Lesson 05 compares *jobs*, whose
+# rounds aren't pairs.)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -101,12 +101,14 @@ def grouped_bar_chart(
     title: str,
     x: str,
     bounds: pd.DataFrame | None = None,
+    spread: Sequence[pd.DataFrame] = (),
     source: str = "measured",
     texts: str = "",
 ) -> None:
     """A group of bars for each row of a table, a bar for each column; NaN leaves a gap.
 
     bounds: a black line across each bar, of the table's shape and unit; explained as "computed".
+    spread: the lowest and the highest values, two tables of that shape and unit, drawn as ranges.
     texts: the format of a number behind each bar, such as "{:.3g}"; none by default.
     The rest is as for `bar_chart`.
     """
@@ -120,6 +122,10 @@ def grouped_bar_chart(
             at = np.arange(len(table)) + (index - (len(table.columns) - 1) / 2) * height
             look = _look(source, COLOURS[index], HATCHES[index])
             handles.append(axes.barh(at, table[name], 0.92 * height, label=name, **look))
+            if spread:
+                low, high = (edge[name] for edge in spread)
+                reach = [table[name] - low, high - table[name]]
+                axes.errorbar(table[name], at, xerr=reach, fmt="none", ecolor="black", capsize=2)
             if bounds is not None:
                 line = _black_lines(axes, bounds[name], at, height / 2, "computed")
             if texts:

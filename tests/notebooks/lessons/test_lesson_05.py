@@ -15,8 +15,9 @@ def check_what_was_measured(results):
     for name, record in results["scaling"].items():
         assert record["world_size"] == ROWS[name], name
         assert results["comparison"][name] == record["speed_up"]["median"] > 0
-    assert set(results["verdicts"]) == set(ROWS) - {"1 x 2", "2 x 1 again", "2 x 2"}
-    assert 0 < results["noise"][0] <= results["noise"][1]
+    # Locally the two jobs with 2 x 2 are identical: they say what noise is, and get no verdict.
+    assert set(results["verdicts"]) == {"mpirun here, 1 x 2", "2 x 1"}
+    assert results["noise"] >= 1 and set(results["against_one"]) == set(ROWS)
     images = results["by_length"]["images"]
     assert images == sorted(images) and images[-1] == SMALL["05"]["measured_batch"]
     milliseconds = results["by_length"]["one process, ms"]

@@ -49,7 +49,11 @@ def test_bars_with_texts_a_range_and_bounds(shown):
 def test_groups_of_bars_with_bounds_or_as_predictions(shown):
     table = pd.DataFrame({"gloo": [2.0, 4.0], "hierarchical": [1.0, np.nan]}, ["1 x 8", "8 x 1"])
     plots.grouped_bar_chart(
-        table.rename_axis("placement"), "title", "milliseconds", bounds=table / 2
+        table.rename_axis("placement"),
+        "title",
+        "milliseconds",
+        bounds=table / 2,
+        spread=(table - 0.5, table + 1),
     )
     plots.grouped_bar_chart(table, "title", "a prediction", source="computed", texts="{:g} ms")
     measured, predicted = shown
@@ -58,7 +62,10 @@ def test_groups_of_bars_with_bounds_or_as_predictions(shown):
         "computed: 1 x 8: gloo 1, hierarchical 0.5. 8 x 1: gloo 2."
     )
     assert [bar.get_width() for bar in measured.patches[:3]] == [2, 4, 1]
-    assert [line.get_xdata()[0] for line in measured.lines[:2]] == [1, 2]
+    ranges = [segment[:, 0].tolist() for segment in measured.collections[0].get_segments()]
+    assert ranges == [[1.5, 3], [3.5, 5]]
+    bounds = [line for line in measured.lines if line.get_marker() == "None"]  # not a range's end
+    assert [line.get_xdata()[0] for line in bounds[:2]] == [1, 2]
     assert measured.get_ylabel() == "placement"
     assert explained(measured) == ["gloo", "hierarchical", "computed"]
     assert measured.patches[0].get_hatch() != measured.patches[2].get_hatch()
