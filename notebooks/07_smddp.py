@@ -227,8 +227,8 @@ workshop.save_results(events=events, recorded=bool(recorded), gain=gain, loss=lo
 workshop.save_results(medians=times.median().to_dict(), small=small.median().to_dict())
 
 # %% [markdown]
-# The bytes decide most of it. At 400 Mbit/s less is gained (the last line below): there two tiers'
-# many short messages weigh more, we think.
+# On an idle machine bytes decide most of it. At 400 Mbit/s less is gained (the last line below):
+# there two tiers' many short messages weigh more, we think.
 #
 # Jobs differ, too. Pale dots are five more jobs (8 MiB each), the diamond is this run. Grey is not
 # the noise of rounds: it is how far the median of gloo against itself lies from 1 in the middle one
@@ -490,11 +490,8 @@ right = sum(
     for _, case in by_place
 )
 print("Bytes alone can't choose where equally many are sent, as with two tiers and mini_herring.")
-print(
-    f"The best of such is right within 5 % in {right} of {places[0]} recorded cases: choosing",
-    end=" ",
-)
-print("there is all that the model adds.")
+print(f"The best of such is right within 5 % in {right} of {places[0]} recorded cases:", end=" ")
+print("the model adds the choice among them.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(
@@ -720,6 +717,8 @@ print(f"Recorded on {swept.date} ({swept.machine}); only the star is this run.")
 lowest = min(rounds[[buckets, best]].min().min() for rounds in by_link.values())
 if lowest < -80:
     print(f"The lowest round, {lowest:.0f} %, lies below the picture.")
+if not unshaped and hidden < -0.8:
+    print(f"So does the star, {hidden:.0%}.")
 ahead = [
     f"{(rounds[best] > rounds[buckets]).sum()} of {len(rounds)} at {rate:g} Gbit/s"
     for rate, rounds in by_link.items()
