@@ -541,7 +541,8 @@ for link in off:
 # %% [markdown]
 # The equation leaves out latency, which only makes steps slower, and the machine: *alone* sends
 # nothing, so what it is off by is not the link's doing. At 20 Mbit/s DDP and accumulation took
-# longer than computed, and PowerSGD less, in all our runs: no noise. Why, we don't know.
+# longer than computed, and PowerSGD less, in both runs that we compared: no noise. Why, we don't
+# know.
 #
 # What is there to win? From here on **compute** is *alone*'s step, and **exchange** all that DDP's
 # step takes beyond it: bytes / bandwidth, and what communication costs even without a limit. **r =
