@@ -16,7 +16,8 @@ again" is a second DDP: what differs between the two is noise. Rank 0 prints JSO
 batch: characters in a step of all ranks. losses: of text that nobody trains on, after so many
 steps. sent_bytes: what each rank's network card sent from the first step to the last (0 where the
 ranks share a machine). models: how many different sets of weights the ranks hold at the end.
-seconds: of a step, by round, on the slowest rank; the mean of BLOCKS blocks.
+seconds: of a step, by round, on the slowest rank; of "alone", where nobody waits for anybody, the
+mean of the ranks.
 """
 
 import argparse
@@ -40,8 +41,7 @@ from sharding import gpt
 
 TEST_SEQUENCES = 64
 STEPS = 1  # taken at a time, of ways that send in every step
-BLOCK_SECONDS = 0.1  # of a block, at least: far above the moment by which ranks begin apart
-BLOCKS = 2  # of each way in a round: a short disturbance hits more ways alike
+BLOCK_SECONDS = 0.1  # of a round, at least: far above the moment by which ranks begin apart
 
 
 def arguments() -> argparse.Namespace:
@@ -53,7 +53,7 @@ def arguments() -> argparse.Namespace:
     add_flag(parser, "--seeds", type=list_of(number(int, 0), "seeds"), default=[0])
     add_flag(parser, "--steps", type=positive, default=192, help="of each training")
     add_flag(parser, "--evaluate-every", type=positive, default=16, help="steps")
-    add_flag(parser, "--rounds", type=positive, default=5, help="measurements of each step")
+    add_flag(parser, "--rounds", type=positive, default=9, help="measurements of each step")
     add_flag(parser, "--sequences", type=positive, default=1, help="of each rank's batch")
     add_flag(parser, "--width", type=positive, default=64, help="of the GPT; a multiple of 4")
     add_flag(parser, "--learning-rate", type=number(float, 0), default=4e-3)
@@ -119,10 +119,11 @@ class Task:
             periods = math.ceil(BLOCK_SECONDS / first[method][0])
             counts[method] *= periods
             functions[method] = partial(take, function.args[0], counts[method])
-        measured = timing.in_turns(functions, 1, BLOCKS * self.args.rounds, warm_up=0)
+        alone = [method for method in methods if method.removesuffix(timing.AGAIN) == "alone"]
+        measured = timing.in_turns(functions, 1, self.args.rounds, warm_up=0, apart=alone)
         for method in methods:
-            blocks = torch.tensor(measured[method]) / counts[method]
-            say(event="timed", method=method, seconds=blocks.view(-1, BLOCKS).mean(1).tolist())
+            seconds = [value / counts[method] for value in measured[method]]
+            say(event="timed", method=method, seconds=seconds)
 
 
 def take(steps: Steps, count: int) -> None:

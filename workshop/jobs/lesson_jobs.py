@@ -441,7 +441,7 @@ def _lesson_12(lesson) -> Iterator[LessonJob]:
         "demos/measure_less_often.py",
         2,
         hyperparameters={
-            "train": f"{ways},top-k without memory,local SGD 64,alone",
+            "train": f"{ways},top-k without memory,local SGD 64,DiLoCo 0.5,alone",
             "seeds": ",".join(map(str, lesson.seeds)),
             "steps": lesson.steps,
             "time": f"{ways},alone,DDP again,alone again",

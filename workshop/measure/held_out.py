@@ -15,7 +15,7 @@ The first job gives alpha, beta and the time of adding; all others give only wha
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -66,12 +66,14 @@ def links_of(first: Mapping, mbit: float, latency_ms: float = 0.0) -> Hierarchic
     return replace(tiers, inter_node=replace(links, alone=alone, busy=busy))
 
 
-def all_reduces(jobs: Sequence[Mapping]) -> pd.DataFrame:
+def all_reduces(
+    jobs: Sequence[Mapping], of: Callable[[Sequence[float]], float] = min
+) -> pd.DataFrame:
     """A row for each all-reduce: the job's keys, algorithm, bytes, measured, predicted, error.
 
-    Seconds; measured is the least of the blocks: other programs can only add time. An all-reduce
-    whose chunk is as large as a message of the fit, on the very links of the fit, is no test and
-    is left out.
+    Seconds. of: which of its blocks counts. That is the least: other programs can only add time,
+    and the messages count by their least, too. An all-reduce whose chunk is as large as a message
+    of the fit, on the very links of the fit, is no test and is left out.
     """
     rows = []
     for job in jobs:
@@ -85,7 +87,7 @@ def all_reduces(jobs: Sequence[Mapping]) -> pd.DataFrame:
             same_link = all(job[name] == jobs[0][name] for name in KEYS)
             if same_link and any(abs(chunk / size - 1) < 0.1 for size in fitted):
                 continue
-            measured = min(event["seconds"])
+            measured = of(event["seconds"])
             predicted = estimated_seconds(event["algorithm"], event["bytes"], links=tiers, **where)
             about = {name: job[name] for name in KEYS}
             about |= {"algorithm": event["algorithm"], "bytes": event["bytes"]}

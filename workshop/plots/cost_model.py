@@ -29,9 +29,11 @@ def message_lines(
             colour = COLOURS[number]
             times = [1000 * lines[name](size) for size in sizes]
             kilobytes = [size / 1000 for size in sizes]
-            axes.plot(kilobytes, times, DASHES[number % len(DASHES)], color=colour, label=name)
+            dashes, mark = DASHES[number % len(DASHES)], MARKERS[number]
+            axes.plot(kilobytes, times, dashes, color=colour)
             marks = [1000 * seconds for seconds in measured.values()]
-            axes.plot([size / 1000 for size in measured], marks, MARKERS[number], color=colour)
+            axes.plot([size / 1000 for size in measured], marks, mark, color=colour)
+            axes.plot([], [], mark + dashes, color=colour, label=name)  # the legend shows both
         axes.set(xscale="log", yscale="log")
         axes.xaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_major_formatter("{x:g}")

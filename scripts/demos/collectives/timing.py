@@ -8,7 +8,7 @@ block: a machine that is busy for a while is then busy for all of them.
 import importlib
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
 
 import torch
@@ -29,13 +29,15 @@ def in_turns(
     blocks: int,
     warm_up: int = 1,
     uncounted: int = 0,
+    apart: Collection[Key] = (),
 ) -> dict[Key, list[float]]:
     """Seconds of one call of each function, by block: A B C, B C A, and so on.
 
     Those of the slowest rank, the same on all. calls: in a block, which all ranks begin together.
     Each round has an order of its own, random and the same on all ranks. warm_up: calls of each
     before, not counted. uncounted: calls at the begin of each block, for what is faster after a
-    pause: a limited link has saved up for a burst while it was idle.
+    pause: a limited link has saved up for a burst while it was idle. apart: functions in which no
+    rank waits for another, so that the mean of the ranks is taken in place of the slowest.
     """
     for _ in range(warm_up):
         for function in functions.values():
@@ -54,14 +56,23 @@ def in_turns(
             if torch.cuda.is_available():
                 torch.cuda.synchronize()
             seconds[key].append((time.perf_counter() - began) / calls)
-    return {key: slowest(values) for key, values in seconds.items()}
+    ranks = dist.get_world_size()
+    return {
+        key: over_ranks(values, dist.ReduceOp.SUM, ranks) if key in apart else slowest(values)
+        for key, values in seconds.items()
+    }
 
 
 def slowest(seconds: list[float]) -> list[float]:
     """The largest of all ranks' values, one by one; the same list on every rank."""
+    return over_ranks(seconds, dist.ReduceOp.MAX)
+
+
+def over_ranks(seconds: list[float], operation: dist.ReduceOp, divisor: int = 1) -> list[float]:
+    """All ranks' values, one by one, combined and divided; the same list on every rank."""
     values = torch.tensor(seconds, dtype=torch.float64)
-    dist.all_reduce(values, dist.ReduceOp.MAX)
-    return values.tolist()
+    dist.all_reduce(values, operation)
+    return (values / divisor).tolist()
 
 
 def say(**record) -> None:

@@ -61,10 +61,12 @@ def local_sgd(model: nn.Module, optimizer: Optimizer, batches: Batches, every: i
         yield
 
 
-def diloco(model: nn.Module, optimizer: Optimizer, batches: Batches, every: int) -> Steps:
+def diloco(
+    model: nn.Module, optimizer: Optimizer, batches: Batches, every: int, momentum: float = 0.9
+) -> Steps:
     """Train alone; from time to time step with the mean of all displacements, as a gradient."""
     shared = parameters_to_vector(model.parameters()).detach()
-    outer = torch.optim.SGD([shared], lr=0.7, momentum=0.9, nesterov=True)
+    outer = torch.optim.SGD([shared], lr=0.7, momentum=momentum, nesterov=True)
     for number, (x, y) in enumerate(batches, 1):
         train_alone(model, optimizer, x, y)
         if number % every == 0:
@@ -111,6 +113,7 @@ METHODS = {
     "local SGD": partial(local_sgd, every=16),
     "local SGD 64": partial(local_sgd, every=64),
     "DiLoCo": partial(diloco, every=16),
+    "DiLoCo 0.5": partial(diloco, every=16, momentum=0.5),
     "alone": partial(alone),
 }
 

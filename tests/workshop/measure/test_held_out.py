@@ -86,6 +86,14 @@ def test_what_repeats_a_message_of_the_fit_is_no_test():
     assert set(points["bytes"]) == {1_000_000}
 
 
+def test_another_round_than_the_fastest_may_count():
+    """The slowest of a job's three rounds takes 5 times as long as the others."""
+    jobs = [CALIBRATION, job(100)]
+    slowest = held_out.all_reduces(jobs, of=max)
+    assert list(slowest["measured"]) == pytest.approx(5 * held_out.all_reduces(jobs)["measured"])
+    assert list(slowest["error"]) == pytest.approx(4 * [1 / 5 - 1])
+
+
 def test_the_summary_has_the_median_the_largest_and_its_sign():
     jobs = [CALIBRATION, job(100, ring=1.02, hierarchical=1.25), job(400, ring=0.96)]
     points = held_out.all_reduces(jobs)

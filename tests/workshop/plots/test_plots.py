@@ -270,6 +270,7 @@ def test_errors_have_a_band_a_mark_for_each_source_and_a_name_for_the_worst(show
 def test_messages_are_marks_on_the_line_that_was_fitted(shown):
     cost_model.message_lines({"all": {8: 1e-3, 800: 2e-3}}, {"all": lambda n: n / 4e5}, "Messages")
     (axes,) = shown
-    line, marks = axes.lines
+    line, marks, explaining = axes.lines
     assert list(marks.get_xdata()) == [0.008, 0.8] and list(marks.get_ydata()) == [1.0, 2.0]
     assert line.get_ydata()[-1] == pytest.approx(2.0) and explained(axes) == ["all"]
+    assert explaining.get_linestyle() == "-" and explaining.get_marker() == "o"
