@@ -3,8 +3,8 @@
     python notebooks/project/grade.py                             # your own work
     python grade.py handin.zip --seed 4711 --key key.toml         # the instructor: hidden tests
 
-SUBMISSION is a folder, or the zip that a student handed in. Into build/ go junit.xml, handin.zip
-and, with --gradescope, results.json.
+SUBMISSION is a folder, or the zip that a student handed in. Into build/ go handin.zip,
+whose content is graded, junit.xml and, with --gradescope, results.json.
 """
 
 import argparse
@@ -36,15 +36,11 @@ def main() -> int:
     parser.add_argument("--key", type=Path, help="the numbers of part 5")
     parser.add_argument("--gradescope", action="store_true", help="write its results.json")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        submission = args.submission.resolve()
-        if submission.is_file():
-            zipfile.ZipFile(submission).extractall(folder)
-            submission = Path(folder)
-        key = [f"--key={args.key.resolve()}"] if args.key else []
-        tests = run_tests(submission, "-m", "", f"--seed={args.seed}", *key)
-        if not args.submission.is_file():
-            pack(submission)
+    handin = args.submission if args.submission.is_file() else pack(args.submission)
+    key = [f"--key={args.key.resolve()}"] if args.key else []
+    with tempfile.TemporaryDirectory() as folder:  # what is not in the zip is missing here, too
+        zipfile.ZipFile(handin).extractall(folder)
+        tests = run_tests(Path(folder), "-m", "", f"--seed={args.seed}", *key)
     print_table(tests)
     if args.gradescope:
         write_gradescope(tests, bool(args.seed))
@@ -55,7 +51,8 @@ def run_tests(submission: Path, *arguments: str) -> list[dict]:
     """Run the tests of this folder on a submission; a dictionary for each. arguments: pytest's."""
     BUILD.mkdir(exist_ok=True)
     report = (BUILD / "junit.xml").resolve()
-    options = ["-m", "pytest", "-c", "pytest.ini", "--tb=short", "--show-capture=no"]
+    options = ["-P", "-m", "pytest"]  # -P: the submission's modules, not those beside this file
+    options += ["-c", "pytest.ini", "--tb=short", "--show-capture=no", "-rs"]
     options += [f"--junitxml={report}", *arguments]
     environment = os.environ | {"PROJECT_SUBMISSION": str(submission)}
     subprocess.run([sys.executable, *options], cwd=HERE, env=environment)
@@ -104,12 +101,22 @@ def figures(tests: list[dict]) -> list[tuple[str, float]]:
     return [pair for test in tests for pair in test["figures"].items()]
 
 
-def pack(submission: Path) -> None:
-    """Write handin.zip: the modules beside adapters.py, and answers.toml."""
+def pack(submission: Path) -> Path:
+    """Write handin.zip: adapters.py, the modules beside and below it, and answers.toml."""
+    BUILD.mkdir(exist_ok=True)
+    paths = [*submission.rglob("*.py"), *submission.rglob("*.toml")]
+    names = sorted(path.relative_to(submission) for path in paths)
+    packed = [name for name in names if not _stays_here(name)]
     with zipfile.ZipFile(BUILD / "handin.zip", "w") as handin:
-        for path in sorted([*submission.glob("*.py"), *submission.glob("*.toml")]):
-            if path.name != "grade.py":
-                handin.write(path, path.name)
+        for name in packed:
+            handin.write(submission / name, name)
+    print(f"{handin.filename}: {', '.join(map(str, packed))}", flush=True)
+    return BUILD / "handin.zip"
+
+
+def _stays_here(name: Path) -> bool:
+    hidden = any(part.startswith(".") for part in name.parts)
+    return hidden or name.parts[0] in ("tests", "build", "grade.py", "ruff.toml")
 
 
 def write_gradescope(tests: list[dict], hidden: bool) -> None:

@@ -6,8 +6,8 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from checks import check, expect
-from ranks import run
+from harness.checks import check, expect
+from harness.ranks import run
 
 REFUSED = "Part 1 is made of dist.send, recv, isend and irecv only."
 
@@ -27,7 +27,11 @@ def reduce(wire, shapes, dtype, op):
         tensors = [numbers(r, shape, dtype) for r in range(world_size)]
         tensor, total = tensors[rank].clone(), sum(tensors)
         memory = tensor.detach()  # stays what it is if the tensor is given other memory
-        adapters.all_reduce(tensor, op)
+        try:
+            adapters.all_reduce(tensor, op)
+        except Exception as error:
+            error.add_note(f"(The tensor is {dtype}, of shape {shape}.)")
+            raise
         mistakes = {
             "This is the sum: divide by the number of ranks.": total,
             "This is the mean: don't divide.": total / world_size,
@@ -39,9 +43,13 @@ def reduce(wire, shapes, dtype, op):
             for first in range(world_size):
                 sum_of_k = sum((tensors * 2)[first : first + k])
                 some = torch.where(memory == sum_of_k, sum_of_k, some)
-            mistakes[f"These are sums of {k} ranks' numbers at most, not of {world_size}."] = some
+            ranks = "one rank's" if k == 1 else f"{k} ranks'"
+            mistakes[f"These are sums of {ranks} numbers at most, not of {world_size}."] = some
         if torch.equal(memory, tensors[rank]):
-            hint = "These are this rank's own: write into its memory (`tensor.data = x` doesn't)."
+            hint = (
+                "This is this rank's own: nothing was added, an unfinished chunk was passed on, "
+                "or the result is not in tensor's memory (`tensor.data = x`)."
+            )
             mistakes = {hint: tensors[rank]}
         expected = total if op == "sum" else total / world_size
         check(memory, expected, f"the {dtype} {op} of shape {shape}", mistakes)
@@ -57,9 +65,7 @@ def reduce_fractions(wire, length):
 
 
 def count_sent(wire, length):
-    import adapters
-
-    adapters.all_reduce(torch.ones(length), "sum")
+    reduce(wire, [(length,)], torch.float32, "sum")
     return wire.sent()
 
 

@@ -7,9 +7,9 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from checks import check, expect
-from models import FEATURES, Branches, Tied, batch, layers, loss, perceptron, sizes
-from ranks import run
+from harness.checks import check, expect
+from harness.models import FEATURES, Branches, Tied, batch, layers, loss, perceptron, sizes
+from harness.ranks import run
 
 LEARNING_RATE = 0.1
 SLOW = 0.15  # seconds that a message or a collective takes on a slow link
@@ -69,8 +69,12 @@ def train(wire, make, bucket_bytes, samples, steps=3):
                 continue
             own_gradient = by_rank[rank][name]
             of_own = {
-                "It is this rank's own: nothing was exchanged, or not waited for.": own_gradient,
-                "It is 0: the bucket was not copied back.": torch.zeros_like(own_gradient),
+                "It is this rank's own: nothing was exchanged, not waited for, or not copied back "
+                "into p.grad.": own_gradient,
+                "It is 0: the bucket was filled before the gradient was there (register_hook is "
+                "too early), or not copied back.": torch.zeros_like(own_gradient),
+                "It is this rank's share alone: not waited for.": own_gradient
+                * (samples[rank] / sum(samples)),
             }
             mistakes = {
                 **(of_own if own_gradient.any() else {}),
@@ -78,8 +82,10 @@ def train(wire, make, bucket_bytes, samples, steps=3):
                 "It is the mean of the ranks' means: weigh each by its samples.": total
                 / len(samples),
                 "It is the sum over all samples: divide by their number.": weighted,
+                "Multiply by this rank's samples before the sum.": total / sum(samples),
                 "It counts twice.": 2 * expected,
-                "Do all ranks send the same buckets in the same order?": parameter.grad,
+                "No single mistake explains it. Does each part of the bucket go back to its own "
+                "parameter? Do all ranks send the same buckets in the same order?": parameter.grad,
             }
             check(parameter.grad, expected, at, mistakes)
             with torch.no_grad():
@@ -100,7 +106,8 @@ def start(wire, widths):
         mistakes = {"It is as this rank made it: send rank 0's to all.": own_state[name]}
         check(tensor, first.state_dict()[name], name, mistakes)
     x = batch(0, 0, 4)
-    check(ddp(input=x), module(input=x), "ddp(input=x), called as `module` may be,")
+    mistakes = {"Call it as `module` may be called.": ddp(input=x)}
+    check(ddp(input=x), module(input=x), "ddp(input=x)", mistakes)
 
 
 def count_exchanges(wire, widths, bucket_bytes=WHOLE):
@@ -116,6 +123,7 @@ def count_exchanges(wire, widths, bucket_bytes=WHOLE):
         value.backward()
         adapters.ddp_after_backward(ddp)
         module.zero_grad()
+    assert wire.calls, "Nothing was sent."
     messages = sum(call.name == "send" for call in wire.calls)
     exchanges = len(wire.calls) - messages + messages / (2 * (dist.get_world_size() - 1))
     return exchanges, max(call.nbytes for call in wire.calls), wire.sent()
@@ -148,7 +156,8 @@ def overlap(wire, width, depth):
     behind = f"backward had {depth} of {depth + 1} layers behind it, each as large as a bucket, and"
     assert sent >= enough, (
         f"{behind} {sent:,.0f} of their {depth * layer_bytes:,} bytes were being sent; "
-        f"{enough:,} were expected. Begin to send a bucket in the hook of its last gradient."
+        f"{enough:,} were expected. Begin to send a bucket in the hook of its last gradient, "
+        "and fill buckets in the order in which hooks run, the last layer's first."
     )
     assert travelled, (
         f"{behind} no bucket was on its way any more. Don't wait for a bucket in its hook, but in "

@@ -7,9 +7,9 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from checks import check, expect
-from models import batch, layers, loss, perceptron, sizes
-from ranks import run
+from harness.checks import check, expect
+from harness.models import batch, layers, loss, perceptron, sizes
+from harness.ranks import run
 
 OPTIMIZERS = [
     (torch.optim.Adam, {"lr": 0.05}),
@@ -30,19 +30,20 @@ def train(wire, widths, optimizer_class, options, factor=1.0, frozen=0):
     """Compare all weights after each step with those of an optimizer that is not divided.
 
     factor: of the learning rate, after each step. frozen: so many parameters, the first ones.
+    Returns (bytes sent in the last step, bytes of the weights that were trained).
     """
     import adapters
 
-    model, *others = (perceptron(widths) for _ in range(4))
+    model, *others = (perceptron(widths) for _ in range(3))
     for each in (model, *others):
         for parameter in [*each.parameters()][:frozen]:
             parameter.requires_grad_(False)
     optimizer = adapters.get_sharded_optimizer([*model.parameters()], optimizer_class, **options)
-    whole, old_rate, adding = (optimizer_class(each.parameters(), **options) for each in others)
-    adding.zero_grad = lambda: None
+    whole, old_rate = (optimizer_class(each.parameters(), **options) for each in others)
     for number in range(4):
         before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-        for each, its in zip((model, *others), (optimizer, whole, old_rate, adding), strict=True):
+        wire.calls.clear()
+        for each, its in zip((model, *others), (optimizer, whole, old_rate), strict=True):
             step(each, its, number)
         for name, expected in others[0].named_parameters():
             at = f"{optimizer_class.__name__}, after step {number}: {name}"
@@ -50,13 +51,35 @@ def train(wire, widths, optimizer_class, options, factor=1.0, frozen=0):
                 "It is as before the step: the rank that updates this part did not, or did not "
                 "send it to all.": before[name],
                 "It is a step with the old lr.": others[1].get_parameter(name),
-                "The gradients add up: zero_grad() leaves them.": others[2].get_parameter(name),
             }
             if not expected.requires_grad:
-                at += ", which is frozen,"
+                mistakes = {"It is frozen: leave it as it is.": model.get_parameter(name)}
             check(model.get_parameter(name), expected.detach(), at, mistakes)
         for group in (*optimizer.param_groups, *whole.param_groups):
             group["lr"] *= factor
+        optimizer.zero_grad()
+        for name, parameter in model.named_parameters():
+            assert parameter.grad is None or not parameter.grad.any(), (
+                f"{name}.grad is neither None nor 0 after zero_grad(): clear the gradients of all "
+                "params, not only of this rank's part."
+            )
+    return wire.sent(), sum(p.nbytes for p in model.parameters() if p.requires_grad)
+
+
+def train_divided(world_size, *arguments):
+    results = run(world_size, train, *arguments)
+    expect_divided([sent for sent, _ in results], results[0][1])
+
+
+def expect_divided(sent, weights):
+    """Expect that each weight was sent to the ranks that did not update it. sent: by rank."""
+    needed = (len(sent) - 1) * weights
+    expect(
+        sum(sent) >= 0.99 * needed,
+        f"{len(sent)} ranks sent {sum(sent):,.0f} bytes together in a step. If each weight is "
+        f"updated on one rank and sent to the others, they send {needed:,}. Does each rank update "
+        "all weights itself? Divide them.",
+    )
 
 
 def held_bytes(model) -> int:
@@ -104,22 +127,22 @@ def look(model) -> int:
 @pytest.mark.points(5)
 def test_the_weights_of_an_optimizer_that_is_not_divided(draw):
     for optimizer_class, options in OPTIMIZERS:
-        run(draw.choice([2, 3, 4]), train, layers(draw, 4), optimizer_class, options)
+        train_divided(draw.choice([2, 3, 4]), layers(draw, 4), optimizer_class, options)
 
 
 @pytest.mark.points(3)
 def test_more_ranks_than_parameters(draw):
-    run(draw.choice([5, 6]), train, layers(draw, 2), torch.optim.Adam, {"lr": 0.05})
+    train_divided(draw.choice([5, 6]), layers(draw, 2), torch.optim.Adam, {"lr": 0.05})
 
 
 @pytest.mark.points(2)
 def test_a_learning_rate_that_changes(draw):
-    run(2, train, layers(draw, 3), *draw.choice(OPTIMIZERS), 0.5)
+    train_divided(2, layers(draw, 3), *draw.choice(OPTIMIZERS), 0.5)
 
 
 @pytest.mark.points(1)
 def test_a_frozen_parameter(draw):
-    run(2, train, layers(draw, 3), *OPTIMIZERS[1], 1.0, draw.choice([1, 2]))
+    train_divided(2, layers(draw, 3), *OPTIMIZERS[1], 1.0, draw.choice([1, 2]))
 
 
 @pytest.mark.points(5)
@@ -129,6 +152,8 @@ def test_bytes_held(draw, record_property):
     weights, largest = sizes(widths)
     limit = 3 * (weights / world_size + largest)
     results = run(world_size, measure, widths, *OPTIMIZERS[0])
+    expect_divided([sent for _, sent in results], weights)
+    held_by_rank = ", ".join(f"{n_bytes:,}" for n_bytes, _ in results)
     figure = round(max(results)[0] / weights / 2, 4)
     record_property("leaderboard: bytes held / bytes of Adam's state", figure)
     for rank, (n_bytes, _) in enumerate(results):
@@ -136,8 +161,9 @@ def test_bytes_held(draw, record_property):
             n_bytes <= limit,
             f"{world_size} ranks, rank {rank} holds {n_bytes:,} bytes more than weights and "
             f"gradients; Adam's whole state is {2 * weights:,}, and {limit:,.0f} were allowed. "
-            "Keep state, and copies of weights, of this rank's part only, and no view of a "
-            "gradient after zero_grad().",
+            f"Held by rank: {held_by_rank}. Keep state, and copies of weights, of this rank's part "
+            "only, and no view of a gradient after zero_grad(). If this rank's part is larger than "
+            "1/n of the weights, divide by size.",
         )
 
 
@@ -146,7 +172,9 @@ def test_bytes_of_a_step(draw):
     widths, world_size = [6, *[draw.randint(20, 30)] * 40, 3], draw.choice([4, 5])
     weights, largest = sizes(widths)
     limit = (world_size - 1) / world_size * (weights + world_size * largest) + 1000
-    for rank, (_, sent) in enumerate(run(world_size, measure, widths, *OPTIMIZERS[2])):
+    by_rank = [sent for _, sent in run(world_size, measure, widths, *OPTIMIZERS[2])]
+    expect_divided(by_rank, weights)
+    for rank, sent in enumerate(by_rank):
         expect(
             sent <= limit,
             f"{world_size} ranks, rank {rank} sent {sent:,.0f} bytes in a step. The weights "

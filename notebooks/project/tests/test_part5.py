@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ranks import SUBMISSION
+from harness.ranks import SUBMISSION
 
 NAMES = ("largest_n", "zero3_bytes", "link_time", "cost", "adam_memory", "checkpoint_interval")
 

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,8 @@ def test_a_wrong_solution_loses_points_where_it_is_wrong(name, tmp_path):
     wrong = failures(tests)
     assert wrong.keys() == set(fails) and grade.earned(tests) == 0
     assert max(test["seconds"] for test in tests) < 20
-    assert all(" rank" in text for text in wrong.values())  # each says where
+    says = MUTANTS[name].get("says", "")
+    assert all(" rank" in text and says in text for text in wrong.values())  # and where
 
 
 @pytest.mark.parametrize(
@@ -69,11 +71,16 @@ def test_the_reference_gets_all_points(seed):
 
 @pytest.mark.soak
 def test_the_reference_handed_in_for_gradescope():
-    """Through the zip, to results.json."""
+    """Through the zip, to results.json; with a sub-folder, and modules named as the tests' are."""
     command = [sys.executable, PROJECT / "grade.py"]
-    grade.BUILD.mkdir()
-    grade.pack(HERE / "reference")
-    handin = shutil.move("build/handin.zip", "student.zip")
+    folder = Path(shutil.copytree(HERE / "reference", "student"))
+    (folder / "parts").mkdir()
+    (folder / "sharded.py").rename(folder / "parts" / "sharded.py")
+    (folder / "ring.py").rename(folder / "ranks.py")
+    for path in (folder / "adapters.py", folder / "hierarchical.py"):
+        text = path.read_text().replace("import ring", "import ranks as ring")
+        path.write_text(text.replace("import sharded", "from parts import sharded"))
+    handin = shutil.move(grade.pack(folder), "student.zip")
     done = subprocess.run([*command, handin, KEY, "--gradescope"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
     results = json.loads(Path("build/results.json").read_text())
@@ -86,6 +93,16 @@ def test_the_reference_handed_in_for_gradescope():
 def test_another_design_gets_what_it_earns():
     wrong = failures(grade.run_tests(HERE / "halving", KEY))
     assert wrong.keys() == OF_POWERS_OF_TWO | ONE_BUCKET | NO_PIPELINE
+
+
+def test_own_modules_are_packed_with_sub_folders_and_nothing_else(tmp_path):
+    names = {"adapters.py", "answers.toml", "net/ring.py"}
+    for name in (*names, "grade.py", "ruff.toml", "tests/a.py", "build/a.py", ".venv/a.py", "a.md"):
+        path = tmp_path / "student" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    with zipfile.ZipFile(grade.pack(tmp_path / "student")) as handin:
+        assert set(handin.namelist()) == names
 
 
 def test_an_untouched_adapter_gets_nothing():

@@ -24,11 +24,16 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from wire import Wire
+from harness.wire import Wire
 
 SECONDS = 12.0  # a rank's; whoever is not back by then waits for what never comes
+BROKEN = re.compile(r"(reset|closed) by peer|its process died")
+UNEQUAL = (
+    "A rank's process ended, most likely in an exchange: two ranks exchanged different numbers of "
+    "bytes. Do all ranks make the same exchanges, of the same sizes and types, in the same order?\n"
+)
 GRACE = 1.0  # after one rank's error: the others' errors, if any, belong to the message
-SUBMISSION = Path(os.environ.get("PROJECT_SUBMISSION", Path(__file__).parents[1])).resolve()
+SUBMISSION = Path(os.environ.get("PROJECT_SUBMISSION", Path(__file__).parents[2])).resolve()
 FRAME = re.compile(r'File "(.+)", line (\d+) in (\S+)')
 
 torch.set_num_threads(1)  # threads do not survive a fork, and there are more ranks than cores
@@ -61,8 +66,10 @@ def run(
                 process.join()
     if errors:
         first, *others = sorted(errors)
+        cause = UNEQUAL if any(map(BROKEN.search, errors.values())) else ""
         also = f"\n(also wrong: rank {', '.join(map(str, others))})" if others else ""
-        pytest.fail(f"{world_size} ranks, rank {first}: {errors[first]}{also}", pytrace=False)
+        text = f"{world_size} ranks, rank {first}: {errors[first]}{also}"
+        pytest.fail(cause + text, pytrace=False)
     if late:
         places = zip(late, map(_places, stacks), strict=True)
         pytest.fail(
@@ -107,11 +114,12 @@ def _places(stack: str) -> str:
 
 
 def _is_students(path: str) -> bool:
-    return SUBMISSION in Path(path).parents and Path(__file__).parent not in Path(path).parents
+    return SUBMISSION in Path(path).parents and Path(__file__).parents[1] not in Path(path).parents
 
 
 def _be_rank(folder, rank, world_size, seconds, connection, wire_options, function, arguments):
     gc.freeze()  # what the rank makes is looked through later, and torch's objects are not
+    faulthandler.disable()  # pytest's prints pages about a process that gloo aborts
     stack = (folder / f"stack-{rank}").open("w")
     faulthandler.dump_traceback_later(seconds, file=stack)  # who hangs stays, for the others
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
@@ -122,7 +130,8 @@ def _be_rank(folder, rank, world_size, seconds, connection, wire_options, functi
         dist.init_process_group("gloo", init_method=store, rank=rank, world_size=world_size)
         answer = ("result", function(Wire(**wire_options), *arguments))
     except AssertionError as error:
-        answer = ("error", str(error) if error.args else _error_text(error))
+        text, *_ = str(error).split("\nassert ")  # pytest adds the condition
+        answer = ("error", text or _error_text(error))
     except Exception as error:
         answer = ("error", _error_text(error))
     connection.send(answer)
@@ -134,4 +143,5 @@ def _error_text(error: Exception) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own_frames = [frame for frame in frames if _is_students(frame.filename)] or frames[-1:]
     lines = [f"\n  {Path(f.filename).name}:{f.lineno} in {f.name}: {f.line}" for f in own_frames]
-    return f"{type(error).__name__}: {error}{''.join(lines)}"
+    notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
+    return f"{type(error).__name__}: {error}{notes}{''.join(lines)}"
