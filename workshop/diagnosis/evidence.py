@@ -30,7 +30,7 @@ EFFECTS = re.compile(
 )
 
 # What TensorFlow puts before the reason of an error in a graph
-GRAPH_TRACE = re.compile(r"Graph execution error:|^(Detected at node|File|\.\.\.)")
+GRAPH_TRACE = re.compile(r"Graph execution error:|^(Detected at node|File \S|\.\.\.$)")
 
 Place = tuple[str, int, str]  # file, line, function
 

@@ -348,6 +348,22 @@ def test_what_the_recorder_compares(monkeypatch):
         linear.bias += 1
     assert before != recorder.hash_of_some(torch.optim.SGD(linear.parameters(), 0.1)) is not None
     assert recorder.hash_of_some(torch.optim.SGD([x], 0.1)) is None  # no Parameter: such as DTensor
+    optimizer = torch.optim.SGD(linear.parameters(), 0.1)
+    assert recorder.is_idle(optimizer)
+    linear(x).sum().backward()
+    assert not recorder.is_idle(optimizer)
+    assert recorder.is_idle(torch.optim.SGD(linear.parameters(), 0.0))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux paces a connection")
+def test_a_link_that_is_limited_is_noted(monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(recording.RECORDER), *sys.path])
+    import workshop_recorder as recorder
+
+    assert not recorder.sockets_are_paced()
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, recorder.PACING, 1_000_000)
+        assert recorder.sockets_are_paced()
 
 
 def test_the_scripts_other_threads_are_noted(monkeypatch):

@@ -80,6 +80,7 @@ class Recorder:
         self.joined_as = None  # (rank, world_size), also when it has left the others
         self.steps = collections.Counter()  # optimizer's id -> its steps
         self.hashes = {}  # optimizer's id -> {step 0, 1, 2, 4, ...: hash of some of its weights}
+        self.idle = True  # whether no optimizer could have changed a weight
         self.stepped_at = collections.deque(maxlen=MAX_STEPS)
         self.hooked = self.ddp = False  # whether a model of DDP's was there at the second step
         self.end = {}
@@ -125,6 +126,7 @@ class Recorder:
         self.stepped_at.append(time.time())
         if step & (step - 1) == 0 and joined():
             with contextlib.suppress(Exception):  # what looks at a script must not end it
+                self.idle = self.idle and is_idle(optimizer)
                 value = hash_of_some(optimizer)
                 if value is not None:
                     self.hashes.setdefault(id(optimizer), {})[step] = value
@@ -223,6 +225,7 @@ class Recorder:
             "ddp": self.ddp,
             "optimizer_steps": max(self.steps.values(), default=0),
             "hashes": list(self.hashes.values()),
+            "idle": self.idle,
             "stepped_at": list(self.stepped_at),
             **tensorflow_task(deep),
             "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
@@ -501,6 +504,13 @@ def hash_of_some(optimizer):
         return None
     parts = [p.detach().reshape(-1)[:HASHED_OF_EACH].float().numpy().tobytes() for p in weights]
     return zlib.crc32(b"".join(parts))
+
+
+def is_idle(optimizer):
+    """Whether an optimizer changes nothing: no gradient comes to its weights, or its rate is 0."""
+    groups = optimizer.param_groups
+    still = all(p.grad is None for group in groups for p in group["params"])
+    return still or not any(group.get("lr", 1) for group in groups)
 
 
 def is_plain(optimizer, weights):
