@@ -19,7 +19,7 @@ def explain(job, target, seat) -> None:
 
     JOB is a training job's name, the folder of a record (with a slash), or a process's id; without
     it, the last ranks that were started here. The job is only read: it goes on undisturbed. The
-    exit status is 0 if it shows no fault, 1 if it shows one, 2 if nothing is known.
+    exit status is 0 if it shows no fault, 1 if it shows one, 2 if too little is known.
     """
     from workshop.diagnosis.answer import diagnose
     from workshop.diagnosis.evidence import NoEvidence

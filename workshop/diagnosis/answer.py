@@ -32,9 +32,16 @@ class Answer:
 
     @property
     def known(self) -> bool:
-        """Whether enough is recorded: of ranks that run, what they call; of others, their end."""
-        recorded = self._calls_recorded or not self.evidence.running
+        """Whether enough is recorded: what ranks call, of those that have ended also what else
+        would show that they trained wrongly."""
+        recorded = self._calls_recorded and (self.evidence.running or self._training_recorded)
         return bool(self.findings or (recorded and not (self._killed or self.evidence.gone)))
+
+    @property
+    def _training_recorded(self) -> bool:
+        """Whether anything of weights, models and loaders is."""
+        notes = [rank.note for rank in self.evidence.ranks]
+        return any(note.get("objects") or note.get("hashes") for note in notes)
 
     @property
     def _killed(self) -> list[Rank]:
@@ -85,11 +92,16 @@ class Answer:
             second = "Others may work on alone; in a collective they would wait for ever."
             return [first, second, "Do: ask again if they stay at their lines (below)."]
         if self._calls_recorded:
+            if not self.known:
+                first = f"{self.evidence.name} {state}; its calls show no fault."
             second = (
                 f"Its {len(everybody)} ranks called the same collectives, none waits long for "
                 "another, and no error is known."
             )
-            return [first, second, "Nothing to do."]
+            unseen = (
+                "Of its weights, models and loaders nothing is recorded: a fault would not show."
+            )
+            return [first, second, "Nothing to do." if self.known else unseen]
         second = f"No collective of its {len(everybody)} ranks is recorded, and no error is known."
         third = (
             "So a hang would not show here (torch's collectives are recorded, TensorFlow's and "
@@ -130,7 +142,7 @@ def _sentence(text: str) -> str:
 
 def _state(rank: Rank) -> str:
     """Whether it lives, how it ended, what it called last, where it is."""
-    left, how = rank.end.get("how") == "exit", rank.end.get("message", "").splitlines()[:1]
+    left, how = rank.end.get("how") == "exit", [rank.error] if rank.error else []
     state = "is ending" if rank.end else "runs"
     if not rank.alive:
         state = "ended without an exception" if left else "ended" if rank.end else "was killed"

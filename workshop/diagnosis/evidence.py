@@ -12,7 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-LIBRARIES = ("workshop_recorder", "site-packages", "/lib/python3", "<", "dist-packages")
+LIBRARIES = (
+    "workshop_recorder",
+    "__autograph_generated_file",
+    "site-packages",
+    "/lib/python3",
+    "<",
+    "dist-packages",
+)
 
 # How a rank's error reads if the reason is another rank.
 EFFECTS = re.compile(
@@ -21,6 +28,9 @@ EFFECTS = re.compile(
     r"|ranks? .* failed to pass monitoredBarrier|horovod has been shut down"
     r"|collective ops is aborted by: (?!shape)"
 )
+
+# What TensorFlow puts before the reason of an error in a graph
+GRAPH_TRACE = re.compile(r"Graph execution error:|^(Detected at node|File \S|\.\.\.$)")
 
 Place = tuple[str, int, str]  # file, line, function
 
@@ -90,6 +100,16 @@ class Rank:
     def end(self) -> dict:
         """How it ended, as far as it could note that; empty if not."""
         return self.note.get("end", {})
+
+    @property
+    def error(self) -> str:
+        """The line of its error that tells most: the first one that is not of a graph's trace."""
+        lines = [line.strip() for line in self.end.get("message", "").splitlines() if line.strip()]
+        telling = (line for line in lines if not GRAPH_TRACE.search(line))
+        first = lines[0] if lines else ""
+        kind = first.partition(":")[0]
+        line = next(telling, first)
+        return line if line.startswith(kind) else f"{kind}: {line}"
 
     @property
     def stack(self) -> list[Place]:

@@ -32,9 +32,11 @@ def loops_around(stack: Sequence[Place]) -> set[tuple[str, int]] | None:
     return loops if places else None
 
 
-def branch_on_rank(stack: Sequence[Place], other: Sequence[Place] = ()) -> Place | None:
+def branch_on_rank(
+    stack: Sequence[Place], other: Sequence[Place] = (), elsewhere: Sequence[Place] = ()
+) -> Place | None:
     """The innermost `if` that asks for the rank around a call: without `else`, or with the other
-    rank in its other branch.
+    rank in its other branch; or before a call, with a return for the ranks that are elsewhere.
     """
     lines = {(file, line) for file, line, _ in other}
     for file, line, function in filter(is_script, stack):
@@ -44,9 +46,28 @@ def branch_on_rank(stack: Sequence[Place], other: Sequence[Place] = ()) -> Place
                 here, there = there, here
             apart = any(name == file and _is_in(number, there) for name, number in lines)
             inside = _is_in(line, here) and (apart or not node.orelse)
-            if inside and re.search(RANK, ast.unparse(node.test)):
+            inside = inside or _only_some_pass(node, (file, line), elsewhere)
+            if inside and _asks_for_the_rank(node.test):
                 return file, node.lineno, function
     return None
+
+
+def _asks_for_the_rank(test: ast.expr) -> bool:
+    """Whether it may differ among ranks: by -1 scripts ask whether there are ranks at all."""
+    return bool(re.search(RANK, re.sub(r"\S+ ((!=|==|>) -1|(>=|<) 0)\b", "", ast.unparse(test))))
+
+
+def _only_some_pass(node: ast.If, here: tuple[str, int], elsewhere: Sequence[Place]) -> bool:
+    """Whether a line comes behind an `if` that ends in a return, which other ranks have taken."""
+    file, line = here
+    functions = [f for f in _nodes(file, ast.FunctionDef) if _is_in(line, f.body)]
+    around = max(functions, key=lambda function: function.lineno, default=None)
+    if around is None or not _is_in(node.lineno, around.body):
+        return False
+    behind = range((node.end_lineno or 0) + 1, (around.end_lineno or 0) + 1)
+    others = [number for name, number, _ in elsewhere if name == file]
+    returns = isinstance(node.body[-1], ast.Return) and not node.orelse
+    return returns and line in behind and bool(elsewhere) and not set(others) & set(behind)
 
 
 def branch_apart(stack: Sequence[Place], other: Sequence[Place]) -> Place | None:
@@ -64,7 +85,12 @@ def branch_apart(stack: Sequence[Place], other: Sequence[Place]) -> Place | None
     return None
 
 
-def break_out_of(stack: Sequence[Place], other: Sequence[Place]) -> Place | None:
+def break_between(first: Sequence[Place], second: Sequence[Place]) -> Place | None:
+    """The `if` with the `break` by which one rank may have left a loop that the other is in."""
+    return _break_out_of(first, second) or _break_out_of(second, first)
+
+
+def _break_out_of(stack: Sequence[Place], other: Sequence[Place]) -> Place | None:
     """The `if` with the `break` of the outermost loop that one stack is in and the other is not."""
     left = sorted((loops_around(stack) or set()) - (loops_around(other) or set()))
     for file, first in left[:1]:

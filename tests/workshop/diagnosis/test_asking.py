@@ -204,7 +204,7 @@ def test_spawned_ranks_are_known_after_they_have_left_each_other(command, tmp_pa
     (tmp_path / "train.py").write_text(SPAWNED.replace("{port}", str(free_port())))
     assert command("record", sys.executable, tmp_path / "train.py")[0] == 0
     status, output = command("why", f"{reading.newest_record()}/")
-    assert status == 0 and "Its 2 ranks called the same collectives" in output, output
+    assert status == 2 and "Its 2 ranks called the same collectives" in output, output
 
 
 LOOKS = """
@@ -278,10 +278,10 @@ dist.all_reduce(torch.ones(3))
 assert entry["frames"][-1]["line"] == 7, entry
 assert not [name for name in sys.modules if name.startswith("torch._inductor")]
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
-assert recorder.has_ddp()
+assert recorder.has_ddp(recorder.objects(ended=False))
 from torch.distributed.optim import ZeroRedundancyOptimizer
 optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, lr=0.1)
-assert not recorder.has_ddp()
+assert not recorder.has_ddp(recorder.objects(ended=False))
 import torch._inductor  # as a script may afterwards
 assert torch._inductor.config
 """
@@ -348,6 +348,22 @@ def test_what_the_recorder_compares(monkeypatch):
         linear.bias += 1
     assert before != recorder.hash_of_some(torch.optim.SGD(linear.parameters(), 0.1)) is not None
     assert recorder.hash_of_some(torch.optim.SGD([x], 0.1)) is None  # no Parameter: such as DTensor
+    optimizer = torch.optim.SGD(linear.parameters(), 0.1)
+    assert recorder.is_idle(optimizer)
+    linear(x).sum().backward()
+    assert not recorder.is_idle(optimizer)
+    assert recorder.is_idle(torch.optim.SGD(linear.parameters(), 0.0))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux paces a connection")
+def test_a_link_that_is_limited_is_noted(monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(recording.RECORDER), *sys.path])
+    import workshop_recorder as recorder
+
+    assert not recorder.sockets_are_paced()
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, recorder.PACING, 1_000_000)
+        assert recorder.sockets_are_paced()
 
 
 def test_the_scripts_other_threads_are_noted(monkeypatch):

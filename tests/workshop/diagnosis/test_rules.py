@@ -11,6 +11,7 @@ from record import NAMES, RECORDED, load
 from workshop.diagnosis.answer import Answer
 from workshop.diagnosis.evidence import Collective, Evidence, Rank
 from workshop.diagnosis.rules import find
+from workshop.diagnosis.rules.collectives import branch_of
 from workshop.diagnosis.rules.errors import ERRORS
 from workshop.diagnosis.steps import step_times
 from workshop.failures import ALL
@@ -355,7 +356,10 @@ def test_where_no_call_is_recorded_a_hang_would_not_show():
     evidence.running = True
     answer = Answer(evidence, find(evidence))
     assert not answer.known and "a hang would not show" in str(answer)
-    assert Answer(ranks_with([call(1)], [call(1)], end={"how": "exit"}), []).known
+    for note, known in (({}, False), ({"hashes": [{"1": 5}]}, True)):
+        ended = Answer(ranks_with([call(1)], [call(1)], end={"how": "exit"}, **note), [])
+        assert ended.known == known and ("a fault would not show" in str(ended)) != known
+        assert ("it shows no fault" in str(ended)) == known == ("Nothing to do" in str(ended))
 
 
 RECV = ("/v/site-packages/torch/distributed/distributed_c10d.py", 9, "recv")
@@ -409,7 +413,7 @@ def test_ranks_that_were_killed_while_they_waited_are_never_healthy():
     evidence = ranks_with([], [], end={"how": "exit"})
     evidence.tasks.append(Rank(-1, {"task": "ps 0"}))  # a parameter server never ends by itself
     ended = Answer(evidence, [])
-    assert ended.known and "no fault" not in str(ended) and "would not show" in str(ended)
+    assert not ended.known and "no fault" not in str(ended) and "would not show" in str(ended)
 
 
 def test_horovods_calls_in_both_branches_of_an_if_about_the_rank(tmp_path):
@@ -623,6 +627,25 @@ def test_weights_that_differ_while_ddp_trains(hashes, cause):
     assert cause_of(evidence) == ""
 
 
+@pytest.mark.parametrize(
+    ("sizes", "first", "cause"),
+    [
+        ("8x8", 5, "weights differ"),
+        ("1", 5, ""),  # a loss is averaged, the weights now and then
+        ("8x8", 6, ""),  # began differently, as parts of one model do
+    ],
+)
+def test_weights_that_differ_although_each_step_averages_by_hand(sizes, first, cause):
+    calls = [call(n, sizes=sizes) for n in range(1, 20)]
+    evidence = ranks_with(calls, calls, stepped_at=[100.5 + n for n in range(1, 17)])
+    for rank, start in zip(evidence.ranks, (5, first), strict=True):
+        rank.note["hashes"] = [{"0": start, "1": rank.number, "2": rank.number}]
+        optimizer = {"shapes": [[8, 8], [64, 8]], "plain": True, "hash": None}
+        rank.note["objects"] = {"optimizers": [optimizer]}
+    assert cause_of(evidence) == cause
+    assert not cause or "64 numbers in the last step, and there are 576" in find(evidence)[0].reason
+
+
 def test_models_of_two_groups_may_differ():
     """Ranks 0 and 1 train one model in a group of theirs, ranks 2 and 3 another one."""
     for values, cause in (((5, 5, 6, 6), ""), ((5, 5, 6, 7), "weights differ")):
@@ -630,6 +653,24 @@ def test_models_of_two_groups_may_differ():
         for rank, value in zip(evidence.ranks, values, strict=True):
             rank.note["hashes"] = [{"1": value, "2": value}]
         assert cause_of(evidence) == cause
+
+
+def test_ranks_in_join_or_with_unequal_steps_are_not_compared_before_the_end():
+    join = ("/v/site-packages/torch/distributed/algorithms/join.py", 1, "__exit__")
+    for stack, steps, cause in (((), 4, "weights differ"), ((join,), 4, ""), ((), 6, "")):
+        evidence = ranks_with([call(1, stack=stack)], [call(1)], ddp=True)
+        for rank, count in zip(evidence.ranks, (4, steps), strict=True):
+            hashes = {str(step): rank.number for step in (1, 2, 4)}
+            rank.note |= {"hashes": [hashes], "optimizer_steps": count}
+        assert cause_of(evidence) == cause
+
+
+@pytest.mark.parametrize(("looked", "cause"), [(103.0, "order never changes"), (101.0, "")])
+def test_only_steps_before_the_look_count_for_an_epoch(looked, cause):
+    """Ten batches per epoch: after the look at step 10 set_epoch may have been called."""
+    loader = {"sampler": "DistributedSampler", "batches": 10, "batch_size": 32, "epoch": 0}
+    objects = {"loaders": [loader | {"distributed": True, "shuffle": True}], "time": looked}
+    assert cause_of(ranks_with(*steps_of(0.0, 0.0), objects=objects)) == cause
 
 
 def test_processes_that_train_each_for_itself():
@@ -770,11 +811,12 @@ def test_weights_that_ddp_lets_differ_by_what_the_script_says(tmp_path, source, 
 
 
 def test_an_optimizer_of_weights_that_the_model_has_no_more():
-    for hashes, cause in (
-        ({str(2**n): 7 for n in range(6)}, "weights do not change"),
-        ({str(2**n): n for n in range(6)}, ""),
+    for hashes, idle, cause in (
+        ({str(2**n): 7 for n in range(6)}, True, "weights do not change"),
+        ({str(2**n): 7 for n in range(6)}, False, ""),
+        ({str(2**n): n for n in range(6)}, True, ""),
     ):
-        evidence = ranks_with([call(1)], [call(1)])
+        evidence = ranks_with([call(1)], [call(1)], idle=idle)
         for rank in evidence.ranks:
             rank.note["hashes"] = [hashes]
         assert cause_of(evidence) == cause
@@ -846,3 +888,130 @@ def test_steps_that_get_slower_and_slower_name_the_line_that_grew(growth, cause)
     evidence = ranks_with(calls, calls, places=places, samples=samples)
     assert cause_of(evidence) == cause
     assert not cause or "train.py:9" in find(evidence)[0].where
+
+
+def test_on_a_busier_machine_no_line_is_blamed():
+    """All lines take longer, and backward, in which a rank waits, most of the time."""
+    calls, samples, now = [], [], 100.0
+    for step in range(30):
+        samples += [[now + (0.1 + 0.02 * step) * part / 4, part % 3] for part in range(4)]
+        now += 0.1 + 0.02 * step
+        calls.append(call(step + 1, created=now, stack=(BACKWARD,)))
+    kinds = ["backward", "compute", "compute"]
+    places = [[kind, "/a/train.py", line, "f"] for line, kind in enumerate(kinds, start=7)]
+    assert cause_of(ranks_with(calls, calls, places=places, samples=samples)) == ""
+
+
+@pytest.mark.parametrize(
+    ("notes", "cause"),
+    [
+        ([{"host": "a"}, {"host": "a"}], ""),
+        ([{"host": "a"}, {"host": "b"}], "narrow link"),
+        ([{"host": "a"}, {"host": "a", "paced": True}], "narrow link"),
+    ],
+)
+def test_ranks_of_one_host_have_no_narrow_link_unless_it_is_limited(notes, cause):
+    calls = steps_of(0.0, 0.0, sizes="1000000")
+    samples = [[100 + 0.05 * n, 0] for n in range(90)]
+    places = [["communication", "/a/train.py", 7, "f"]]
+    evidence = ranks_with(*calls, places=places, samples=samples)
+    for rank, note in zip(evidence.ranks, notes, strict=True):
+        rank.note |= note
+    assert cause_of(evidence) == cause
+
+
+GRAPH = "FailedPreconditionError: Graph execution error:\n\nDetected at node x defined at\n"
+GRAPH += '  File "train.py", line 9, in <module>\n\n{}\n\t [[{{{{node x}}}}]]'
+
+
+def test_an_error_of_all_ranks_blames_none_and_shows_its_reason():
+    for words, cause in (
+        ("Mismatched BROADCAST tensor shapes: [3, 2], [4, 2]", "shapes differ"),
+        ("FileError: the sky fell", "error"),
+    ):
+        end = {"how": "exception", "message": GRAPH.format(words), "place": ("/a/train.py", 9, "f")}
+        evidence = ranks_with([], [], end=end)
+        text = str(Answer(evidence, find(evidence)))
+        assert cause_of(evidence) == cause and words in text.partition("Evidence")[0]
+        assert "other ranks only waited" not in text
+        assert text.count(f"FailedPreconditionError: {words}") > 1
+    evidence.ranks[1].note = evidence.ranks[1].note | {"end": {}}
+    assert find(evidence)[0].where.startswith("rank 0, train.py:9")
+    assert "other ranks only waited" in find(evidence)[0].remedy
+
+
+TIMED_OUT = "RuntimeError: gloo/unbound_buffer.cc:78] Timed out waiting 8000ms for recv"
+
+
+@pytest.mark.parametrize(
+    ("since", "place", "cause"),
+    [
+        (199.5, 3, "a rank came too late"),
+        (180.0, 3, "one rank makes another call"),
+    ],
+)
+def test_a_timeout_while_the_other_rank_worked(tmp_path, since, place, cause):
+    (script := tmp_path / "train.py").write_text(
+        "if rank != 0:\n    barrier()\ntokenize()\nif rank == 0:\n    barrier()\n"
+    )
+    barrier = call(1, "barrier", done=False, **at(2, script))
+    evidence = ranks_with([], [barrier], since=since)
+    evidence.ranks[0].note |= {
+        "stack": [(str(script), place, "f")],
+        "places": [["compute", str(script), place, "f"]],
+        "samples": [[190 + n, 0] for n in range(10)],
+    }
+    evidence.ranks[1].note["end"] = {"how": "exception", "message": TIMED_OUT}
+    finding = find(evidence)[0]
+    assert finding.cause == cause
+    assert cause != "a rank came too late" or "gave up after 8 s" in finding.reason
+
+
+def test_a_break_beside_horovods_call(tmp_path):
+    (script := tmp_path / "train.py").write_text(
+        "for epoch in e:\n    step()\n    if bad:\n        break\nreduce(best)\n"
+    )
+    inside, behind = ((str(script), line, "<module>") for line in (2, 5))
+    for stacks in ([[inside], [HOROVOD, behind]], [[HOROVOD, inside], [HOROVOD, behind]]):
+        finding = find(stays(*stacks))[0]
+        assert finding.cause == "one rank ended early" and "train.py:3" in finding.reason
+        assert "one decision to stop" in finding.remedy
+
+
+RETURNS = """
+def log(model):
+    if {test}:
+        return
+    gather(model)
+def train():
+    step()
+    log(model)
+    barrier()
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "other", "blamed"),
+    [
+        ("get_rank() != 0", [(9, "train")], True),
+        ("get_rank() != 0", [(5, "log"), (8, "train")], False),
+        ("local_rank == -1", [(9, "train")], False),
+        ("empty", [(9, "train")], False),
+    ],
+)
+def test_an_early_return_for_other_ranks_is_a_branch(tmp_path, test, other, blamed):
+    (script := tmp_path / "train.py").write_text(RETURNS.format(test=test))
+    stack = [(str(script), 5, "log"), (str(script), 8, "train")]
+    elsewhere = [(str(script), *place) for place in other]
+    assert bool(branch_of(stack, [*elsewhere, ("/a/other.py", 1, "f")])) == blamed
+
+
+@pytest.mark.parametrize(("count", "cause"), [(1, ""), (2, "traced again in each step")])
+def test_a_function_that_tensorflow_traces_again_and_again(count, cause):
+    text = "WARNING:tensorflow:{0} out of the last {0} calls to <function Training.step at 0x7f34> "
+    evidence = stays([], [])
+    evidence.lines = [
+        Line(0, text.format(n) + "triggered tf.function retracing. ...") for n in (5, 6)[:count]
+    ]
+    assert cause_of(evidence) == cause
+    assert not cause or "Training.step" in find(evidence)[0].where

@@ -37,6 +37,7 @@ RULES: tuple[Rule, ...] = (
     slow.slower_and_slower,
     slow.slow_input,
     slow.straggler,
+    slow.retraced,
     slow.oversubscribed,
     slow.tiny_buckets,
     slow.narrow_link,

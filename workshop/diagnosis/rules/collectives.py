@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import re
 from collections.abc import Sequence
 
 from workshop.diagnosis.collectives import Mismatch, Waiting, calls_of_line, first_mismatch, waiting
@@ -12,7 +13,7 @@ from workshop.diagnosis.rules.rule import Cases, Finding, rule
 from workshop.diagnosis.source import (
     branch_apart,
     branch_on_rank,
-    break_out_of,
+    break_between,
     in_for_loop,
     lines_with,
     loops_around,
@@ -21,12 +22,14 @@ from workshop.diagnosis.source import (
 
 OTHER_CALL, OTHER_ORDER = "one rank makes another call", "the ranks call in different orders"
 OTHER_SIZE, NO_GROUP = "the tensors differ in size or type", "not all ranks made the group"
+TOO_LATE = "a rank came too late"
 LEFT_EARLY, ELSEWHERE = "one rank ended early", "one rank does something else"
 
 MEET_SECONDS = 15.0  # that ranks may take to start, and to meet
 TOGETHER_SECONDS = 10.0  # that a large exchange may take
 STUCK_SECONDS = 3.0  # without a new collective: a job that runs is not judged before
 PATIENCE_SECONDS = 10.0  # with a rank that does something of its own, such as to evaluate
+GAVE_UP = r"Timed out waiting (\d+) ?ms"
 MOVED_SECONDS = 2.0  # a rank that was at another line since then works
 
 UNEVEN = (
@@ -41,6 +44,10 @@ BY_DATA = (
 LEAVE_TOGETHER = (
     "Let all ranks leave together: the same number of steps, one decision to stop (broadcast it), "
     "and a barrier before the end."
+)
+LONGER = (
+    "Give init_process_group a timeout longer than that work takes; or do the work before it, in a "
+    "job of its own, or divide it among the ranks."
 )
 AGREE = "Decide on one rank and broadcast, or all_reduce the value that the `if` looks at."
 ORDER = "Sort what you loop over, by name for example, so that all ranks call in one order."
@@ -77,7 +84,7 @@ def uneven(evidence: Evidence) -> Cases:
     of_line = calls_of_line(evidence, mismatch) if mismatch else None
     if not mismatch or not of_line or _branch(mismatch) or _apart(mismatch):
         return
-    if place := _break(mismatch):
+    if place := break_between(mismatch.first[1].stack, mismatch.second[1].stack):
         rank = min(of_line[0], key=of_line[0].__getitem__)
         reason = f"rank {rank} has left the loop, which it may by the `if` at {show_place(place)}"
         yield Finding(LEFT_EARLY, _pair(mismatch), reason, LEAVE_TOGETHER)
@@ -135,12 +142,6 @@ def _apart(mismatch: Mismatch) -> str:
     return ""
 
 
-def _break(mismatch: Mismatch) -> Place | None:
-    """The `break` by which one of the two ranks may have left a loop that the other is in."""
-    first, second = mismatch.first[1].stack, mismatch.second[1].stack
-    return break_out_of(first, second) or break_out_of(second, first)
-
-
 def _branch(mismatch: Mismatch) -> str:
     return branch_of(*(call.stack for _, call in (mismatch.first, mismatch.second)))
 
@@ -150,7 +151,10 @@ def branch_of(*stacks: Sequence[Place], others: Sequence[Place] = ()) -> str:
 
     others: where a rank is that makes no such call.
     """
-    branches = [branch_on_rank(stack, others) for stack in stacks]
+    branches = []
+    for stack in stacks:
+        elsewhere = [place for other in (*stacks, others) if other != stack for place in other]
+        branches.append(branch_on_rank(stack, others, elsewhere))
     place = next(filter(None, branches), None)
     return f"only some ranks call it: see the `if` at {show_place(place)}" if place else ""
 
@@ -190,6 +194,9 @@ def _missing_reason(rank: Rank, hang: Waiting, evidence: Evidence) -> tuple[str,
     place = f"it {'is' if known else 'was last seen'} at {show_place(rank.place)}"
     reason = f"rank {rank.number} has not called it: {'it has ended' if left else place}"
     other = next((c for c in rank.pending if c.group != call.group), None)
+    if seconds := _worked_past(rank, hang):
+        reason = f"{reason}, where it worked on, and the others gave up after {seconds} s"
+        return TOO_LATE, reason, LONGER
     if branch := branch_of(call.stack, others=rank.stack if rank.alive else ()):
         return OTHER_CALL, f"{reason}, and {branch}", BRANCH
     if _is_making_a_group(rank):
@@ -226,6 +233,19 @@ def _missing_reason(rank: Rank, hang: Waiting, evidence: Evidence) -> tuple[str,
         )
         reason += f"`try` at {show_place(guard)}, after which it goes on, may have left one out"
     return ELSEWHERE, reason, SKIPPED if guard else READ_BOTH.format(evidence.timeout)
+
+
+def _worked_past(rank: Rank, hang: Waiting) -> str:
+    """The others' timeout in seconds, if all gave up while this rank was seen to work; or ""."""
+    limits = [re.search(GAVE_UP, other.end.get("message", "")) for other in hang.ranks]
+    limit = limits[0]
+    if limit is None or None in limits or rank.end or rank.pending or "since" not in rank.note:
+        return ""
+    seconds = int(limit[1]) / 1000
+    seen = rank.samples(rank.note["time"] - seconds)
+    worked = sum(count for (activity, *_), count in seen.items() if activity != "communication")
+    moves = rank.note["time"] - rank.note["since"] < min(MOVED_SECONDS, seconds)
+    return f"{seconds:g}" if moves and worked > seen.total() / 2 and not _polls(rank) else ""
 
 
 def hang_of(evidence: Evidence) -> Waiting | None:

@@ -82,7 +82,8 @@ def known_error(evidence: Evidence) -> Cases:
         for rank, text in texts if failed or error.survivable else ():
             if match := error.search(text):
                 writing = error.of_a_file and _writing(evidence)
-                where = shorten(text.strip()[max(match.start() - 60, 0) :].splitlines()[0])
+                line = text.rfind("\n", 0, match.start()) + 1
+                where = shorten(text[max(match.start() - 60, line) :].splitlines()[0])
                 if rank is not None:
                     where = f"rank {rank.number}, {show_place(rank.place)}: {where}"
                 yield Finding(error.cause, where, writing or error.means, error.remedy)
@@ -226,13 +227,22 @@ MISSING = (
 )
 
 
+OF_ALL = "Look at that line: what it does is wrong on every rank, or does not fit the other ranks."
+
+
 @rule("error", "Look at that line and its data: the other ranks only waited for this one.")
 def raised(evidence: Evidence) -> Cases:
     """A rank's own error, which is no effect of another's."""
-    for rank in own_errors(evidence)[:1]:
-        if not rank.end["message"].startswith("KeyboardInterrupt"):
-            first = shorten(rank.end["message"].splitlines()[0], 300)
-            yield f"rank {rank.number}, {show_place(rank.place)}", f"it raised {first}"
+    failed = own_errors(evidence)
+    rank = failed[0] if failed else None
+    if rank and not rank.error.startswith("KeyboardInterrupt"):
+        kind, error = rank.error.partition(":")[0], shorten(rank.error, 300)
+        alike = all(r.place == rank.place and r.error.startswith(kind) for r in failed)
+        if alike and len(failed) == len(evidence.ranks) > 1:
+            where = f"all {len(failed)} ranks, {show_place(rank.place)}"
+            yield Finding("error", where, f"all raised {error}", OF_ALL)
+        else:
+            yield f"rank {rank.number}, {show_place(rank.place)}", f"it raised {error}"
     if not evidence.ranks and evidence.description.get("TrainingJobStatus") == "Failed":
         reason = " ".join(evidence.description.get("FailureReason", "no reason").split())
         if EFFECTS.search(reason):

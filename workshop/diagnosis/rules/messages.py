@@ -11,6 +11,7 @@ from workshop.diagnosis.evidence import Evidence, Place, Rank, is_script, show_p
 from workshop.diagnosis.rules.collectives import (
     BRANCH,
     ELSEWHERE,
+    LEAVE_TOGETHER,
     LEFT_EARLY,
     ORDER,
     OTHER_CALL,
@@ -20,6 +21,7 @@ from workshop.diagnosis.rules.collectives import (
     branch_of,
 )
 from workshop.diagnosis.rules.rule import Cases, Finding, rule
+from workshop.diagnosis.source import break_between
 
 SENDS, RECEIVES = {"send", "isend"}, {"recv", "irecv"}
 LIBRARIES = ("/torch/distributed/", "/horovod/")
@@ -52,6 +54,9 @@ def unrecorded_wait(evidence: Evidence) -> Cases:
         reason = f"the wait has lasted {seconds:.0f} s, and rank {other.number} {is_at}"
         if branch := branch_of(*(rank.stack for rank in there), others=other.stack):
             yield Finding(OTHER_CALL, where, f"{reason}: {branch}", BRANCH)
+        elif place := break_between(there[0].stack, other.stack):
+            reason += f": one has left the loop, which it may by the `if` at {show_place(place)}"
+            yield Finding(LEFT_EARLY, where, reason, LEAVE_TOGETHER)
         else:
             cause = LEFT_EARLY if ended else ELSEWHERE
             sends = set(waits.values()) & (SENDS | RECEIVES)
@@ -66,8 +71,12 @@ def unrecorded_wait(evidence: Evidence) -> Cases:
     elif calls & (SENDS | RECEIVES):
         reason = "each waits for a message that the other does not send or take just then"
     elif len(places) > 1:
+        apart = next(rank for rank in there if rank.place != there[0].place)
         if branch := branch_of(*(rank.stack for rank in there)):
             yield Finding(OTHER_CALL, where, branch, BRANCH)
+        elif place := break_between(there[0].stack, apart.stack):
+            reason = f"one has left the loop, which it may by the `if` at {show_place(place)}"
+            yield Finding(LEFT_EARLY, where, reason, LEAVE_TOGETHER)
         else:
             yield Finding(OTHER_ORDER, where, "they wait in different calls", ORDER)
         return

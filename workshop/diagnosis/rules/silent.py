@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import re
 from collections import defaultdict
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from workshop.diagnosis.evidence import Evidence, Rank, shorten
 from workshop.diagnosis.rules.rule import Cases, Finding, rule
 from workshop.diagnosis.source import lines_with
-from workshop.diagnosis.steps import step_times
+from workshop.diagnosis.steps import MIN_STEPS, step_times
 
 # A call of what is inside DDP's wrapper, but none that only looks
 AROUND_DDP = r"\.module(\.(?!\w*state_dict|parameters|named_|eval|train|to\b)\w+)*\("
@@ -60,13 +61,22 @@ def _weights_of_a_group(evidence: Evidence) -> Cases:
     hashes = {rank.number: note["hash"] for rank, note in notes if note["hash"] is not None}
     shapes = {str(note["shapes"]) for _, note in notes}
     complete = len(notes) == len(hashes) == len(evidence.ranks) and len(shapes) == 1
-    if steps := _steps_that_differ(evidence):
-        by_rank = ", ".join(f"rank {n} {value:08x}" for n, value in steps[-1][1].items())
+    steps = _steps_that_differ(evidence)
+    if steps and not all(rank.note.get("ddp") for rank in evidence.ranks):
+        averaged, gradients = _averaged_in_a_step(evidence.ranks[0]) or (0, 0)
+        part = f"{averaged:,} numbers in the last step, and there are {gradients:,} gradients"
+        yield (
+            f"hash of the optimizer's first weights after step {steps[-1][0]}: {_by_rank(steps)}",
+            "they were equal before the first step and differ since step "
+            f"{steps[0][0]} at the latest, although each step calls all_reduce, of {part}"
+            f"{': not all are averaged' if averaged < gradients else ''}",
+        )
+    elif steps:
         calls = evidence.ranks[0].collectives
         around, unsynced = (lines_with(calls, words) for words in (AROUND_DDP, NO_SYNC))
         yield Finding(
             "weights differ",
-            f"hash of the optimizer's first weights after step {steps[-1][0]}: {by_rank}",
+            f"hash of the optimizer's first weights after step {steps[-1][0]}: {_by_rank(steps)}",
             f"they differ since step {steps[0][0]} at the latest, although the model is wrapped in "
             f"DDP: {f'does forward go around the wrapper ({around}), ' if around else ''}does the "
             f"optimizer step after a backward under no_sync{unsynced and f' ({unsynced})'}, or did "
@@ -93,17 +103,31 @@ def _weights_of_a_group(evidence: Evidence) -> Cases:
 
 
 def _steps_that_differ(evidence: Evidence) -> list[tuple[int, dict[int, int]]]:
-    """(step, rank -> hash) of the steps since which DDP's ranks have had different weights.
+    """(step, rank -> hash) of the steps since which ranks have had different weights.
 
-    Empty if only the newest differs: a rank may just be about to average.
+    Of ranks that train with DDP, or began with equal weights and exchange gradients in each step.
+
+    Empty if only the newest differs: a rank may just be about to average. Nor if ranks take part
+    with unequal numbers of batches: the weights are equal again at Join's end.
     """
+    steps = {rank.note.get("optimizer_steps") for rank in evidence.ranks}
+    joins = any(call.in_join for rank in evidence.ranks for call in rank.collectives)
+    if joins or (len(steps) > 1 and not evidence.running):
+        return []
     noted = {rank.number: rank.note.get("hashes", []) for rank in evidence.ranks}
     ddp = all(rank.note.get("ddp") for rank in evidence.ranks)
-    if not ddp or len(noted) < 2 or any(len(of_rank) != 1 for of_rank in noted.values()):
+    each_step = all(_averaged_in_a_step(rank) for rank in evidence.ranks)
+    if (
+        not (ddp or each_step)
+        or len(noted) < 2
+        or any(len(of_rank) != 1 for of_rank in noted.values())
+    ):
         return []
     by_rank = {number: of_rank[0] for number, of_rank in noted.items()}
     common = sorted(set.intersection(*map(set, by_rank.values())), key=int)
     rows = [(int(step), {rank: of[step] for rank, of in by_rank.items()}) for step in common]
+    if not ddp and not (rows and rows[0][0] == 0 and len(set(rows[0][1].values())) == 1):
+        return []
     differ: list[tuple[int, dict[int, int]]] = []
     for row in reversed(rows):
         if len(set(row[1].values())) == 1:
@@ -112,14 +136,39 @@ def _steps_that_differ(evidence: Evidence) -> list[tuple[int, dict[int, int]]]:
     return differ if len(differ) > 1 else []
 
 
+def _by_rank(steps: list[tuple[int, dict[int, int]]]) -> str:
+    return ", ".join(f"rank {number} {value:08x}" for number, value in steps[-1][1].items())
+
+
+def _averaged_in_a_step(rank: Rank) -> tuple[int, int] | None:
+    """How many numbers a rank's all_reduce carry in its last step, and how many its weights are.
+
+    None unless in each of its last steps one has a weight's shape, or carries half of all: other
+    scripts average a loss in each step, and the weights now and then.
+    """
+    notes, stepped = rank.objects.get("optimizers", []), rank.note.get("stepped_at", [])
+    if len(notes) != 1 or len(stepped) <= MIN_STEPS:
+        return None
+    shapes = {"x".join(map(str, shape)) for shape in notes[0]["shapes"] if len(shape) > 1}
+    weights = sum(math.prod(shape) for shape in notes[0]["shapes"])
+    sums = [call for call in rank.collectives if call.op == "all_reduce"]
+    in_steps = [[c for c in sums if a < c.created <= b] for a, b in itertools.pairwise(stepped)]
+    if all(any(c.sizes in shapes or 2 * c.elements > weights for c in cs) for cs in in_steps):
+        return sum(c.elements for c in in_steps[-1]), weights
+    return None
+
+
 @rule(
     "weights do not change",
     "Make the optimizer of the wrapped model's parameters, after FSDP or DDP has wrapped it, and "
     "look at the learning rate.",
 )
 def weights_do_not_change(evidence: Evidence) -> Cases:
-    """At the steps 1, 2, 4, 8, ... the optimizer's weights are the same."""
-    for rank in evidence.ranks:
+    """After the steps 0, 1, 2, 4, ... the optimizer's weights are the same.
+
+    Not for gradients too small to show in the few numbers that are compared.
+    """
+    for rank in [rank for rank in evidence.ranks if rank.note.get("idle", True)]:
         for of_optimizer in rank.note.get("hashes", []):
             if len(of_optimizer) > 4 and len(set(of_optimizer.values())) == 1:
                 last = max(of_optimizer, key=int)
@@ -132,13 +181,18 @@ def weights_do_not_change(evidence: Evidence) -> Cases:
 
 @rule("order never changes", "Call sampler.set_epoch(epoch) before each epoch.")
 def set_epoch_forgotten(evidence: Evidence) -> Cases:
-    """A DistributedSampler that shuffles is still at epoch 0 after more than an epoch."""
-    done = step_times(evidence)
+    """A DistributedSampler that shuffles is still at epoch 0 after more than an epoch.
+
+    Its epoch was looked at at some time, and only steps before that count.
+    """
+    steps = step_times(evidence)
     for rank, loader in _loaders(evidence):
         shuffles = loader["distributed"] and loader["shuffle"] and loader["epoch"] == 0
-        if shuffles and done and loader["batches"] and done.count > 1.2 * loader["batches"]:
+        looked = rank.objects.get("time", rank.note["time"])
+        done = sum(end <= looked for end in steps.of_ranks[0].ended) if steps else 0
+        if shuffles and loader["batches"] and done > 1.2 * loader["batches"]:
             yield (
-                f"rank {rank.number}: {done.count} steps of {loader['batches']} batches per epoch",
+                f"rank {rank.number}: {done} steps of {loader['batches']} batches per epoch",
                 "its DistributedSampler is still at epoch 0: each epoch has the same order",
             )
             return

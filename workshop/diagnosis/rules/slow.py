@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 
-from workshop.diagnosis.evidence import Evidence, Rank, is_script, show_place
+from workshop.diagnosis.evidence import Evidence, Place, Rank, is_script, show_place
 from workshop.diagnosis.rules.collectives import hang_of
 from workshop.diagnosis.rules.rule import Cases, rule
 from workshop.diagnosis.steps import Steps, step_seconds, step_times
+from workshop.launch.delayed_link import DEVICE
 
 SLOW_WAIT = 0.25  # of a step, that the other ranks wait for the straggler
 SLOW_DATA = 0.3  # of a step
@@ -17,6 +19,7 @@ MIN_SECONDS = 1.0  # of steps, for shares that are counted in samples
 TINY_BYTES, TINY_COUNT = 64 << 10, 12  # a collective this small mostly pays its latency
 TINY_SHARE = 0.05  # of a step; if they take less, nothing is gained
 MIN_GROWING, GROWTH, RISE = 15, 2.0, 1.2  # steps; last by first third; each by the one before
+GROWN_AT_LINE = 0.6  # of the growth; on a machine that gets busier all lines take longer
 MIN_STEP = 0.008  # s; below it a step is too short for its parts to mean anything
 
 
@@ -38,6 +41,25 @@ def slow_input(evidence: Evidence) -> Cases:
             f"a step takes {_ms(worst.seconds)} in the median, {_ms(steps.mean)} in the mean, and "
             "data come more slowly than they are used",
         )
+
+
+RETRACED = re.compile(
+    r"out of the last \d+ calls to <function (\S+ at \w+)> triggered tf.function retr"
+)
+
+
+@rule(
+    "traced again in each step",
+    "Pass tensors of one shape and type (tf.constant(step), padded batches), no Python numbers; or "
+    "give tf.function an input_signature or reduce_retracing=True; make it once, outside the loop.",
+)
+def retraced(evidence: Evidence) -> Cases:
+    """TensorFlow says so after the fifth time in a few calls, and twice if it goes on."""
+    matches = [match for line in evidence.lines if (match := RETRACED.search(line.text))]
+    for function, count in Counter(match[1] for match in matches).most_common(1):
+        if count > 1:
+            name = function.partition(" at ")[0]
+            yield f"{name}, as the log says", "TensorFlow makes a new graph of it in each call"
 
 
 @rule(
@@ -75,12 +97,13 @@ def slower_and_slower(evidence: Evidence) -> Cases:
     parts = row.ended[: third + 1], row.ended[third:-third], row.ended[-third - 1 :]
     first, middle, last = map(step_seconds, parts)
     if last > GROWTH * first and middle > RISE * first and last > RISE * middle:
-        line = _busiest(evidence.rank(row.rank), since=parts[2][0], before=parts[0][-1])
-        yield (
-            f"rank {row.rank} is at {line} for longer and longer",
-            f"a step took {_ms(first)} in the first third of the run, then {_ms(middle)}, and "
-            f"{_ms(last)} in the last",
-        )
+        line, growth = _grown_most(evidence.rank(row.rank), parts[0], parts[2])
+        if growth > GROWN_AT_LINE * (last - first):
+            yield (
+                f"rank {row.rank} is at {line} for longer and longer",
+                f"a step took {_ms(first)} in the first third of the run, then {_ms(middle)}, and "
+                f"{_ms(last)} in the last",
+            )
 
 
 @rule(
@@ -124,8 +147,11 @@ def tiny_buckets(evidence: Evidence) -> Cases:
     "backward; instances with a faster network, in one placement.",
 )
 def narrow_link(evidence: Evidence) -> Cases:
+    """Between hosts, or where a link is known to be limited: memory is no narrow link."""
     steps = _slow(evidence)
-    if steps:
+    notes = [rank.note for rank in evidence.ranks]
+    limited = any(note.get("paced") or _is_delayed(note) for note in notes)
+    if steps and (limited or len({note.get("host") for note in notes}) > 1):
         row = max(steps.of_ranks, key=lambda row: row.communication)
         if row.communication > SLOW_EXCHANGE * row.seconds and steps.bytes > LARGE_BYTES:
             rate = steps.bytes / row.communication / 1e6
@@ -135,18 +161,37 @@ def narrow_link(evidence: Evidence) -> Cases:
             )
 
 
+def _is_delayed(note: dict) -> bool:
+    """Whether workshop.launch.delayed_link has made the link by which a rank sends."""
+    return note.get("variables", {}).get("OMPI_MCA_btl_tcp_if_include") == DEVICE
+
+
 def _slow(evidence: Evidence) -> Steps | None:
     """The step times, of steps long enough for their parts to mean anything; not of a hang."""
     steps = None if hang_of(evidence) else step_times(evidence)
     return steps if steps and max(row.seconds for row in steps.of_ranks) > MIN_STEP else None
 
 
-def _busiest(rank: Rank | None, only: str = "", since: float = 0.0, before: float = 0.0) -> str:
-    """The line at which a rank was seen most often, outside of collectives.
-
-    since, before: which it was since then and not before, as Unix times.
+def _grown_most(rank: Rank | None, first: list[float], last: list[float]) -> tuple[str, float]:
+    """The line of a rank's own work at which it stays longer in the last steps than in the first,
+    and by how many seconds per step. first, last: Unix times of the steps' ends.
     """
-    seen = rank.samples(since) - rank.samples(end=before) if rank else Counter()
+    seconds: defaultdict[Place, float] = defaultdict(float)
+    for sign, ended in ((-1, first), (1, last)):
+        seen = rank.samples(ended[0], ended[-1]) if rank else Counter()
+        step = (ended[-1] - ended[0]) / (len(ended) - 1) / (seen.total() or 1)
+        for (activity, file, line, function), count in seen.items():
+            place = file, line, function
+            # In backward a rank also waits for the others' gradients.
+            if activity not in ("communication", "backward") and is_script(place):
+                seconds[place] += sign * count * step
+    place, growth = max(seconds.items(), key=lambda item: item[1], default=(("", 0, ""), 0.0))
+    return show_place(place), growth
+
+
+def _busiest(rank: Rank | None, only: str = "") -> str:
+    """The line at which a rank was seen most often, outside of collectives."""
+    seen = rank.samples() if rank else Counter()
     for (activity, *place), _ in seen.most_common():
         if only in ("", activity) and activity != "communication" and is_script(tuple(place)):
             return show_place(tuple(place))

@@ -29,11 +29,13 @@ SECONDS = 0.1
 QUIET_SECONDS, SHARE = 0.3, 300  # between two notes by itself; or so many times what a note costs
 LOCK_SECONDS = 20  # a busy machine may need that long for the note that is being written
 MAX_SAMPLES, MAX_PLACES, MAX_FRAMES, MAX_HASHED = 600, 200, 40, 64 << 20
+MAX_MESSAGE, MAX_STEPS = 2000, 16
 # To ask a rank for its stack when no thread of Python runs: nobody uses this signal.
 STACK_SIGNAL = signal.SIGRTMIN + 7 if hasattr(signal, "SIGRTMIN") else None
 VARIABLES = (
     *("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS"),
     *("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "HOROVOD_TIMELINE"),
+    "OMPI_MCA_btl_tcp_if_include",
 )
 # Part of a file's path -> what a rank does that has such a frame on its stack; the first that fits.
 ACTIVITIES = {
@@ -44,6 +46,8 @@ ACTIVITIES = {
     "/torch/optim/": "optimizer",
 }
 HASHED_WEIGHTS, HASHED_OF_EACH = 32, 64  # of an optimizer at a step, so that it costs nothing
+LOOKS = {2, 16, 128, 1024, 8192}  # an optimizer's steps after which objects are looked at
+PACING = 47  # SO_MAX_PACING_RATE of Linux, which Python's socket does not name
 LIBRARIES = ("horovod", "mpi4py", "tensorflow")  # by which ranks exchange, besides torch
 
 
@@ -71,10 +75,13 @@ class Recorder:
         self.places = {}  # (activity, file, line, function) -> its number
         self.samples = collections.deque(maxlen=MAX_SAMPLES)  # (Unix seconds, number of the place)
         self.stack, self.since = [], time.time()  # of the main thread; since when it has not moved
-        self.objects = {}  # of the last look
+        self.objects = {}  # of the last look that found any, with its Unix time
+        self.paced = False
         self.joined_as = None  # (rank, world_size), also when it has left the others
         self.steps = collections.Counter()  # optimizer's id -> its steps
-        self.hashes = {}  # optimizer's id -> {step 1, 2, 4, 8, ...: hash of some of its weights}
+        self.hashes = {}  # optimizer's id -> {step 0, 1, 2, 4, ...: hash of some of its weights}
+        self.idle = True  # whether no optimizer could have changed a weight
+        self.stepped_at = collections.deque(maxlen=MAX_STEPS)
         self.hooked = self.ddp = False  # whether a model of DDP's was there at the second step
         self.end = {}
         self.lock = threading.Lock()
@@ -103,22 +110,35 @@ class Recorder:
                 seen, due = changed, time.monotonic() + max(QUIET_SECONDS, SHARE * cost)
 
     def hook_optimizers(self):
-        """Be called after each optimizer's step, once torch has been imported."""
+        """Be called before each optimizer's step, once torch has been imported."""
         module = sys.modules.get("torch.optim.optimizer")
-        if not self.hooked and hasattr(module, "register_optimizer_step_post_hook"):
+        if not self.hooked and hasattr(module, "register_optimizer_step_pre_hook"):
             self.hooked = True
-            module.register_optimizer_step_post_hook(self.stepped)
+            module.register_optimizer_step_pre_hook(self.stepped)
 
     def stepped(self, optimizer, *_):
-        """Hash some weights after steps 1, 2, 4, 8, ...: the optimizer may be gone at the end."""
-        self.steps[id(optimizer)] += 1
+        """Hash some weights after steps 0, 1, 2, 4, 8, ...: the optimizer may be gone at the end.
+
+        Just before the next one: a script may average the weights themselves after a step.
+        """
         step = self.steps[id(optimizer)]
+        self.steps[id(optimizer)] += 1
+        self.stepped_at.append(time.time())
         if step & (step - 1) == 0 and joined():
             with contextlib.suppress(Exception):  # what looks at a script must not end it
-                self.ddp = self.ddp or (step == 2 and has_ddp())
+                self.idle = self.idle and is_idle(optimizer)
                 value = hash_of_some(optimizer)
                 if value is not None:
                     self.hashes.setdefault(id(optimizer), {})[step] = value
+                if step in LOOKS:
+                    self.look()
+                    self.ddp = self.ddp or (step == 2 and has_ddp(self.objects))
+
+    def look(self):
+        """Note what the script's objects say: a function's own are gone at the end."""
+        self.paced = self.paced or sockets_are_paced()
+        if looked := objects(ended=self.end.get("how") == "exit"):
+            self.objects = looked | {"time": time.time()}
 
     def frames(self):
         """The main thread's stack, innermost first: (file, line, function). The script's all."""
@@ -205,6 +225,8 @@ class Recorder:
             "ddp": self.ddp,
             "optimizer_steps": max(self.steps.values(), default=0),
             "hashes": list(self.hashes.values()),
+            "idle": self.idle,
+            "stepped_at": list(self.stepped_at),
             **tensorflow_task(deep),
             "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
             "began": self.began,
@@ -226,8 +248,8 @@ class Recorder:
         # Before it joins the others, the script may still import torch; at its end it has left.
         if deep and hasattr(torch, "nn") and (joined() or self.end):
             with contextlib.suppress(Exception):  # it may change what is looked at
-                self.objects = objects(ended=self.end.get("how") == "exit") or self.objects
-        return {**note, "objects": self.objects}
+                self.look()
+        return {**note, "objects": self.objects, "paced": self.paced}
 
     def watch_the_end(self):
         """Note how the process ends: an exception, the interpreter's end, os._exit."""
@@ -237,7 +259,10 @@ class Recorder:
             frames = traceback.extract_tb(trace)
             script = [frame for frame in frames if not is_library(frame.filename)] or frames[-1:]
             place = (script[-1].filename, script[-1].lineno, script[-1].name) if script else ()
-            message = f"{kind.__name__}: {error}"[:2000]
+            message = f"{kind.__name__}: {error}"
+            if len(message) > MAX_MESSAGE:  # TensorFlow's reason is at its end
+                half = MAX_MESSAGE // 2
+                message = f"{message[:half]}\n...\n{message[-half:]}"
             stack = [(frame.filename, frame.lineno, frame.name) for frame in frames[::-1]]
             self.end = {"how": "exception", "message": message, "place": place, "stack": stack}
             self.write()
@@ -407,6 +432,7 @@ def describe_optimizer(optimizer, ended):
     weights = [p for group in optimizer.param_groups for p in group["params"]]
     plain = is_plain(optimizer, weights)
     note = {"shapes": [list(p.shape) for p in weights][:200], "plain": plain, "hash": None}
+    note["special"] = is_special(optimizer)
     small = sum(p.numel() * p.element_size() for p in weights) <= MAX_HASHED
     if ended and plain and small and all(p.device.type == "cpu" for p in weights):
         values = [p.detach().contiguous().float().numpy() for p in weights]
@@ -451,15 +477,24 @@ def fingerprint(value, depth=3):
     return f"{kind} {[(name, fingerprint(item, depth - 1)) for name, item in parts.items()]}"
 
 
-def has_ddp():
+def has_ddp(looked):
     """Whether a model of DistributedDataParallel lives, and no optimizer that divides its weights.
 
     Such a one makes optimizers of its own, each for its rank's share.
     """
-    torch = sys.modules["torch"]
-    kinds = (torch.nn.parallel.DistributedDataParallel, torch.optim.Optimizer)
-    living = instances(kinds)
-    return any(type_is(o, kinds[0]) for o in living) and not any(map(is_special, living))
+    special = any(note["special"] for note in looked.get("optimizers", []))
+    return bool(looked.get("models")) and not special
+
+
+def sockets_are_paced():
+    """Whether a connection of this process may carry only so many bytes a second."""
+    for name in os.listdir("/proc/self/fd") if sys.platform == "linux" else ():
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):
+                with socket.socket(fileno=os.dup(int(name))) as connection:
+                    if connection.getsockopt(socket.SOL_SOCKET, PACING) != -1:
+                        return True
+    return False
 
 
 def hash_of_some(optimizer):
@@ -469,6 +504,13 @@ def hash_of_some(optimizer):
         return None
     parts = [p.detach().reshape(-1)[:HASHED_OF_EACH].float().numpy().tobytes() for p in weights]
     return zlib.crc32(b"".join(parts))
+
+
+def is_idle(optimizer):
+    """Whether an optimizer changes nothing: no gradient comes to its weights, or its rate is 0."""
+    groups = optimizer.param_groups
+    still = all(p.grad is None for group in groups for p in group["params"])
+    return still or not any(group.get("lr", 1) for group in groups)
 
 
 def is_plain(optimizer, weights):
