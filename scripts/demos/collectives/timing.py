@@ -68,7 +68,9 @@ def slowest(seconds: list[float]) -> list[float]:
     return over_ranks(seconds, dist.ReduceOp.MAX)
 
 
-def over_ranks(seconds: list[float], operation: dist.ReduceOp.RedOpType, divisor: int = 1) -> list[float]:
+def over_ranks(
+    seconds: list[float], operation: dist.ReduceOp.RedOpType, divisor: int = 1
+) -> list[float]:
     """All ranks' values, one by one, combined and divided; the same list on every rank."""
     values = torch.tensor(seconds, dtype=torch.float64)
     dist.all_reduce(values, operation)
