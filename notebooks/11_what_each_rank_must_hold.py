@@ -182,7 +182,8 @@ for way, gain in gains.items():
     print(f"{gain.max():.2f} in {len(gain)} rounds): {shown[way]}.")
 print("   Ratios are taken within a round; their median is given, here and below. More than noise:")
 print(f"   it lies outside {low:.2f} to {high:.2f} (DDP against itself in the median round, either")
-print("   way up), and the rounds agree, as in lesson 01.")
+print("   way up), and the rounds agree, as in lesson 01. (These are rounds of one job: another")
+print("   job's ratio may lie outside their range.)")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert records["apart"].max() < 1e-5, f"The ways train different models: {dict(records['apart'])}"
@@ -254,6 +255,7 @@ print(
     f"A GPT of four blocks: weights and AdamW's state are {stays:.0f} MB. With 16 sequences forward"
 )
 print(f"leaves {activations:.0f} MB, and the peak is {highest:.0f} MB.")
+print("(Four blocks; with checkpointing backward makes one block's activations again at a time.)")
 guess = workshop.guess(checkpointing="By what factor does checkpointing lower that peak?")
 
 # %% jupyter={"source_hidden": true}
@@ -273,7 +275,8 @@ print(f"the peak {less[parts[2]]:.1f}. (The rest of either: not traced.)")
 slower = pd.Series([checkpointed[3] / whole[3] for whole, checkpointed in turns])
 print(f"A step takes {slower.median():.2f} times as long ({slower.min():.2f} to ", end="")
 print(f"{slower.max():.2f} in {len(slower)} rounds", end="")
-print("; by count up to 1.33)." if slower.min() > 1 else "): not shown to be longer.")
+short = "): the rounds lie too far apart to show a third more."
+print("; by count up to 1.33)." if slower.min() > 1 else short)
 table.add_suffix(", MB").round().astype(int)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -288,13 +291,13 @@ workshop.save_results(activations=activations.to_dict(), saved_by_checkpointing=
 #
 # With DDP all N ranks make the same update. AdamW updates each weight from its own gradient and its
 # own two numbers, so parts can be updated apart: let each rank update one N-th, and pass the result
-# on. Lesson 02: an all-reduce is a reduce-scatter and an all-gather. ZeRO-1 updates
-# *between* the two.
+# on. (Clipping by the norm of all gradients needs an all-reduce of one more number.) Lesson 02: an
+# all-reduce is a reduce-scatter and an all-gather. ZeRO-1 updates *between* the two.
 
 # %% [markdown]
 # `self.weights` and `self.all_gradients` are flat vectors, of which the model's tensors are views:
-# change one, and the other changes.
-# `self.part` is this rank's slice of `self.weights`, the one parameter that the optimizer knows;
+# change one, and the other changes. No DDP is around this model: `step` averages. `self.part` is
+# this rank's slice of `self.weights`, the one parameter that the optimizer knows;
 # `self.gradient_of_part` is its `.grad`.
 
 # %% slideshow={"slide_type": "-"}
@@ -466,9 +469,9 @@ workshop.save_results(gathers=gathers, scatters=scatters)
 # same shard, and all-reduce its gradients.
 #
 # The peak of a step is a sum: the activations of the 4 sequences of a rank, and what it holds then.
-# Divided gradients are not in it: `zero_grad()` has freed them. DDP's stay, in its buckets, so the
-# line behind its bar is activations alone. ZeRO-3 and HSDP have gathered two of four blocks and the
-# outermost part.
+# It comes as backward begins. Divided gradients are not in it: `zero_grad()` has freed them. DDP's
+# stay, in its buckets, so the line behind its bar is activations alone. ZeRO-3 and HSDP have
+# gathered two of four blocks and the outermost part.
 
 # %% jupyter={"source_hidden": true}
 ddps_line = peak["DDP"] - after["DDP"]
@@ -546,7 +549,8 @@ workshop.save_results(**{name: values.to_dict() for name, values in sums.items()
 #
 # A step computes, and it sends. If nothing hides behind computing, it takes the sum of the two: a
 # step without any exchange (each rank trains a model of its own), and the card's bytes over the
-# link's bandwidth. That is the black line. For a diamond the card's bytes are scaled down to what
+# link's bandwidth. That is the black line. Hiding can't save much here: computing is a small part
+# of a step. For a diamond the card's bytes are scaled down to what
 # NCCL's rings would send.
 
 # %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
@@ -586,14 +590,17 @@ if rate:
     spread = interleaved.summary(beyond).round().astype(int)
     spread = spread.add_suffix(", ms").rename(columns={"median, ms": "step - line, ms"})
     print(f"Computing alone takes {computing.median():.0f} ms ({computing.min():.0f} to ", end="")
-    print(f"{computing.max():.0f}).")
+    print(f"{computing.max():.0f}). Below, a step's line has the computing of its own round, and")
+    print("the picture's line the median.")
     above = ", ".join(beyond.columns[beyond.min() > 0]) or "no way"
     print(f"Above the line in every round: {above}.")
     outcomes = {"faster": "shorter, too", "slower": "longer: the line got the order wrong"}
     outcome = outcomes.get(verdicts["DDP"], "the order that the line gives is not confirmed")
     _, of_line, of_step = (ratio["HSDP"] for ratio in timed.values())
+    if verdicts["DDP"] == "faster" and of_step > of_line:
+        outcome += ", but by less"
     print(f"By the line HSDP's step is {of_line:.2f} of DDP's, measured {of_step:.2f}: {outcome}.")
-pd.DataFrame(timed).round(2).join(spread).rename_axis("medians of rounds") if rate else None
+pd.DataFrame(timed).round(2).join(spread).rename_axis("of each way") if rate else None
 
 # %% [markdown]
 # The extra pass is gloo's doing, not ZeRO's. The black line leaves out latency, the additions of a
@@ -728,7 +735,7 @@ workshop.save_results(held_off=off_by.max())
 # | DDP | weights, gradients and AdamW's state | 2, in a ring of all ranks |
 # | ZeRO-1 | weights, gradients; AdamW's state divided among all ranks | 2 |
 # | ZeRO-2 | weights; gradients and state divided among all ranks | 2 |
-# | HSDP³ | all three, divided among one instance's ranks | 2, in rings of one rank per instance |
+# | HSDP³ | all three, divided among one instance's ranks | 2, of a shard, between instances |
 # | ZeRO-3 | all three, divided among all ranks | 3, in a ring of all ranks |
 #
 # ³ And 3 passes inside each instance.
@@ -740,7 +747,9 @@ workshop.save_results(held_off=off_by.max())
 # **First make activations fit.** Then take the first row that leaves room for them and whose
 # sending hides behind computing (our ZeRO-1's doesn't): bytes / bandwidth must be at most the
 # computing that it overlaps. Gradients overlap with backward, two thirds of it; what ZeRO-2 gathers
-# with forward, a third. If there is none, time the rows that fit, first the one that sends least.
+# with forward, a third. The rows are in the order of what a rank sends to anyone, not of memory or
+# of bytes over the link. So if both ZeRO-2 and HSDP meet the rule, time both. If no row does, time
+# those that fit, first the one that sends least over the link.
 
 # %% jupyter={"source_hidden": true}
 if rate:
@@ -799,12 +808,13 @@ if hidden[:1] == ["ZeRO-2"]:
     gather = waiting["ZeRO-2"] / 2  # its other half, the gradients, has backward's two thirds
     print(f"(It can hide its sending from {3 * gather * flops / (6 * parameters):,.0f}", end=" ")
     print("tokens a rank on.)")
+if {"ZeRO-2", "HSDP"} <= set(hidden):
     print("HSDP sends about half as much over the link and holds less, for 3 passes inside the")
     print("instance: time both.")
 
 # %% [markdown]
 # ZeRO-3 over several instances is for when four models and the activations exceed the GPU memory of
-# one.
+# one instance.
 #
 # For your own model change the numbers above.
 #
@@ -845,8 +855,8 @@ workshop.quiz("11")
 #   ranks to the bit, on four nearly.
 # - By count, over NCCL ZeRO-1 sends what DDP sends, ZeRO-3 1.5 times as much (over gloo 1.5 and 2
 #   times). HSDP keeps most of that inside the instance.
-# - Sending that computing hides costs little (by count; that was not shown here). Else time the
-#   ways that fit: bytes / bandwidth leaves much out.
+# - Sending that computing hides costs little; here nothing could hide it. So time the ways that
+#   fit: bytes / bandwidth leaves much out.
 # - DCP saves shards from any number of ranks, and loads them on any other: here from four on two.
 
 # %% [markdown]

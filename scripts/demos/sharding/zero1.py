@@ -5,7 +5,7 @@
     optimizer.step()
 
 It takes DDP's place: the gradients are averaged here. An all-reduce is a reduce-scatter and an
-all-gather (lesson 02); ZeRO-1 updates between the two, so it sends no byte that DDP does not send.
+all-gather (lesson 02); ZeRO-1 updates between the two, so in a ring it sends as many bytes as DDP.
 Rajbhandari et al., ZeRO: Memory Optimizations Toward Training Trillion Parameter Models,
 https://arxiv.org/abs/1910.02054.
 """
