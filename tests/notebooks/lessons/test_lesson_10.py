@@ -23,7 +23,7 @@ def test_lesson_10_resumes_exactly(results):
 
 def test_the_best_interval_costs_least(results):
     measured, formula = results["extra_measured"], results["extra_formula"]
-    often, rarely = "a quarter of the best", "four times the best"
+    often, rarely = "an eighth of the best", "eight times the best"
     assert measured["the best"] < measured[often] < measured[rarely]
     assert results["interrupted_jobs"] == 18
     assert formula[often] == pytest.approx(formula[rarely], rel=0.1), "they should cost the same"
