@@ -176,9 +176,9 @@ workshop.save_results(waiting=shares.T.to_dict(), step_ms=step.T.to_dict())
 # **Why?** A step = compute + wait + exposed communication (what computing doesn't hide of the
 # all-reduce; a single rank has none). One by one, each picture costs a request, and the model waits
 # for ten of them. Workers fetch while it computes. But each batch has to come from their process to
-# the model's, even if it was in memory, and they need cores (here one is free). Starting them isn't
-# counted here: it pays off over many steps. A GPU computes faster, so the same wait is a larger
-# part of its steps.
+# the model's, even if it was in memory, and they need cores, so computing may take longer. Starting
+# them isn't counted here: it pays off over many steps. A GPU computes faster, so the same wait is a
+# larger part of its steps.
 #
 # ## Many small files, or few large ones
 #
@@ -519,7 +519,8 @@ copies = 3 * 3072 * reading.loc["whole", "records"] / 1e6
 print(f"The shuffle buffer of 10,000 records is {buffer:.0f}", end=" ")
 print(f"of streaming's {grown['stream']:.0f} MB.")
 print(f"Reading whole took {grown['whole'] / files_mb:.1f} times the size of the files.")
-print(f"Three copies of the pixels are {copies:.0f} of its {grown['whole']:.0f} MB.")
+print(f"Three copies of the pixels would be {copies:.0f} of its {grown['whole']:.0f} MB.")
+print(f"A single copy of the files would be {files_mb / grown['stream']:.1f} times streaming's.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert ratio["grown_megabytes"] > 2, f"Streaming took as much memory as the whole: {ratio}"
@@ -584,13 +585,14 @@ workshop.save_results(accuracy_apart=apart, accuracy_mixed=mixed, passes=passes,
 # ## Resume within an epoch
 #
 # A job that is interrupted in the middle of an epoch has seen some records and not the others. A
-# stream has no index from which to take those. But if a seed alone decides an epoch's order, the
+# stream can't jump to a record by its number. But if a seed alone decides an epoch's order, the
 # stream can be made again, and its first batches skipped: in `tf.data` with
 # `shuffle(size, seed=seed + epoch)` and `skip`. So the checkpoint holds the seed, the epoch and the
 # number of batches. (`batches` has one seed for all epochs: there skip the batches of all earlier
 # epochs, too.)
 #
-# **Predict.** Ten batches of 64 are done, of 2,000 pictures.
+# **Predict.** Ten batches of 64 are done, of 2,000 pictures that were shuffled through a buffer of
+# two files' pictures, 500.
 
 # %%
 guess = workshop.guess(
@@ -698,8 +700,10 @@ if trained:
     print(f"{len(ranks)} ranks, {ranks['weights_sha256'].nunique()} set of weights")
     print(f"Test accuracy after {steps} steps: {reached:.1%}; guessing gets 10 %.")
     if not cifar10 and reached < apart:  # the same pictures
-        print(f"The linear classifier got {apart:.1%}: was the network's training too short?")
-        print(f"It has made {steps} steps: try more epochs.")
+        print(
+            f"The linear classifier got {apart:.1%}, after a fit to the end; the network has made"
+        )
+        print(f"{steps} steps: try more epochs.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 if trained:
@@ -726,8 +730,8 @@ workshop.quiz("09")
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Summary
 #
-# - A step = compute + wait + exposed communication. With files of a few KB, it waited mostly for
-#   requests: put many records into one file, or fetch ahead with workers.
+# - A step = compute + wait + exposed communication. With files of a few KB much of a step was
+#   waiting for requests: put many records into one file, or fetch ahead with workers.
 # - A channel `name` becomes the variable `SM_CHANNEL_NAME`. An address alone becomes `training`.
 # - Divide the data once: by rank in the script, or by instance in the channel and then by
 #   local_rank.
