@@ -34,6 +34,7 @@ def reduce(wire, lengths, per_instance, chunk_bytes):
             "It is the mean.": sum(tensors) / world_size,
         }
         check(memory, sum(tensors), f"the sum of {length} numbers", mistakes)
+        wire.check_all_left(tensor)
 
 
 def count_crossing(wire, length, per_instance, chunk_bytes):

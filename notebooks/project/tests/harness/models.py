@@ -19,6 +19,8 @@ def perceptron(widths: list[int], seed: int = 0) -> nn.Module:
     pairs = itertools.pairwise(widths)
     model = nn.Sequential(*(nn.Sequential(nn.Linear(a, b), nn.Tanh()) for a, b in pairs))
     model.register_buffer("running_mean", torch.rand(4))
+    model.register_buffer("batches", torch.randint(2**40, (2,)))
+    model.register_buffer("mask", torch.rand(3), persistent=False)
     return model
 
 

@@ -3,7 +3,7 @@
     results = run(4, function, argument)      # function(wire, argument) on each; results by rank
 
 The student's modules are imported in the ranks only, after wire.py has taken its place below them.
-Whatever they do, `run` returns or fails in `seconds` and a few more, and leaves no process.
+Whatever they do, `run` returns or fails in `seconds` after the imports, and leaves no process.
 """
 
 import faulthandler
@@ -27,6 +27,7 @@ import torch.distributed as dist
 from harness.wire import Wire
 
 SECONDS = 12.0  # a rank's; whoever is not back by then waits for what never comes
+IMPORT_SECONDS = 40.0  # before; many ranks import slowly on few cores
 BROKEN = re.compile(r"(reset|closed) by peer|its process died")
 UNEQUAL = (
     "A rank's process ended, most likely in an exchange: two ranks exchanged different numbers of "
@@ -76,7 +77,7 @@ def run(
             f"{world_size} ranks: after {seconds:g} s these had not returned. A send returns when "
             "the other side receives it, and a receive when the other side sends as many bytes. "
             "Keep the request of each isend and irecv, and wait() for it."
-            + "".join(f"\n  rank {rank} is at {place}" for rank, place in places),
+            + "".join(f"\n  rank {rank} {place}" for rank, place in places),
             pytrace=False,
         )
     return [results[rank] for rank in range(world_size)]
@@ -86,14 +87,20 @@ def _gather(ranks: dict[Connection, int], seconds: float) -> tuple[dict, dict]:
     """The results and errors of the ranks that come back in time."""
     results: dict[int, object] = {}
     errors: dict[int, str] = {}
-    pending, deadline = dict(ranks), time.monotonic() + seconds + GRACE
+    pending, importing = dict(ranks), set(ranks)
+    deadline = time.monotonic() + IMPORT_SECONDS + GRACE
     while pending and (ready := wait(list(pending), max(0.0, deadline - time.monotonic()))):
         for connection in ready:
-            rank = pending.pop(connection)
             try:
                 kind, value = connection.recv()
             except (EOFError, ConnectionError):
                 kind, value = "error", "its process died."
+            if kind == "imported":
+                importing.remove(connection)
+                if not importing:
+                    deadline = time.monotonic() + seconds + GRACE
+                continue
+            rank = pending.pop(connection)
             (errors if kind == "error" else results)[rank] = value
         if errors:
             deadline = min(deadline, time.monotonic() + GRACE)
@@ -101,7 +108,7 @@ def _gather(ranks: dict[Connection, int], seconds: float) -> tuple[dict, dict]:
 
 
 def _places(stack: str) -> str:
-    """The innermost line of the student's code in each thread of a stack of faulthandler's."""
+    """Where the student's code is, by a stack of faulthandler's: in each thread its last call."""
     places = []
     for thread in re.split(r"\n(?=Thread|Current thread)", stack):
         frames = [(path, int(line), name) for path, line, name in FRAME.findall(thread)]
@@ -110,7 +117,9 @@ def _places(stack: str) -> str:
             path, line, name = own_frames[0]
             source = linecache.getline(path, line).strip()
             places.append(f"{Path(path).name}:{line} in {name}: {source}")
-    return "; in another thread at ".join(reversed(dict.fromkeys(places))) or "no line of yours"
+    if not places:
+        return "has returned from your code"
+    return "is at " + "; in another thread at ".join(reversed(dict.fromkeys(places)))
 
 
 def _is_students(path: str) -> bool:
@@ -121,14 +130,22 @@ def _be_rank(folder, rank, world_size, seconds, connection, wire_options, functi
     gc.freeze()  # what the rank makes is looked through later, and torch's objects are not
     faulthandler.disable()  # pytest's prints pages about a process that gloo aborts
     stack = (folder / f"stack-{rank}").open("w")
-    faulthandler.dump_traceback_later(seconds, file=stack)  # who hangs stays, for the others
+    faulthandler.dump_traceback_later(IMPORT_SECONDS, file=stack)
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     sys.path.insert(0, str(SUBMISSION))
     torch.manual_seed(rank)  # whoever forgets a broadcast has other weights on each rank
     try:
         store = f"file://{folder / 'store'}"
         dist.init_process_group("gloo", init_method=store, rank=rank, world_size=world_size)
-        answer = ("result", function(Wire(**wire_options), *arguments))
+        wire = Wire(**wire_options)
+        import adapters  # noqa: F401
+
+        connection.send(("imported", None))
+        faulthandler.dump_traceback_later(seconds, file=stack)  # who hangs stays, for the others
+        answer = ("result", function(wire, *arguments))
+        files = [str(getattr(module, "__file__", "")) for module in [*sys.modules.values()]]
+        lessons = ", ".join(file for file in files if "scripts/demos/" in file)
+        assert not lessons, f"your code imports {lessons}: read it, then write your own."
     except AssertionError as error:
         text, *_ = str(error).split("\nassert ")  # pytest adds the condition
         answer = ("error", text or _error_text(error))

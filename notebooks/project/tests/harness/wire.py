@@ -62,9 +62,17 @@ class Wire:
         """Return the bytes sent so far."""
         return sum(call.nbytes for call in self.calls if call.crosses or not crossing_only)
 
-    def travelling(self) -> bool:
-        """Tell whether something that was sent is still on its slow link."""
-        return any(call.travelling and not call.travelling.done() for call in list(self.calls))
+    def check_all_left(self, tensor: torch.Tensor) -> None:
+        """Raise AssertionError if what this rank adds to a sum cannot have left it."""
+        assert dist.get_world_size() == 1 or self.sent() >= tensor.nbytes, (
+            f"the sum of {tensor.nbytes:,} bytes is right, but dist.send and isend sent only "
+            f"{self.sent():,.0f}: each number must leave each rank. What else carries them?"
+        )
+
+    def travelling(self) -> float:
+        """Return the bytes that are still on a slow link."""
+        calls = [call for call in list(self.calls) if call.travelling]
+        return sum(call.nbytes for call in calls if not call.travelling.done())
 
     def _watched(self, name: str, method: Callable) -> Callable:
         def watched(group, *arguments, **named):

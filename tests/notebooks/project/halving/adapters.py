@@ -59,8 +59,8 @@ class Late(nn.Module):
     def __init__(self, module):
         super().__init__()
         self.module = module
-        for tensor in module.state_dict().values():
-            dist.broadcast(tensor, 0)
+        for tensor in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(tensor.detach(), 0)
 
     def forward(self, *inputs, **named):
         return self.module(*inputs, **named)
