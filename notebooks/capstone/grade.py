@@ -393,7 +393,7 @@ def main():
         print(f"{task} {TASKS[task].__name__.replace('_', ' ')}", flush=True)
         if task in (2, 3) and points.get("6", {}).get("points") and str(task) in points:
             stay = points[str(task)]["points"]
-            print(f"   {stay} of 20, kept from before the clean-up. For newer jobs grade 6, which")
+            print(f"   {stay} of 20 kept from before the clean-up. For newer jobs grade 6, which")
             print("   then finds them, and this task after it.")
             continue
         total, lost = 0, []
