@@ -74,8 +74,10 @@ def test_an_interrupted_cell_shows_one_line(tmp_path, launcher, kernel):
     note = tmp_path / "pid"
     wait = f"import os, pathlib, time; pathlib.Path({str(note)!r}).write_text(str(os.getpid())); "
     manager, client = kernel
-    client.execute_interactive(f"WAIT = {wait + 'time.sleep(600)'!r}" + CELLS, timeout=120)
-    client.execute(f"{launcher}()")
+    cells = f"WAIT = {wait + 'time.sleep(600)'!r}" + CELLS
+    assert client.execute_interactive(cells, timeout=120)["content"]["status"] == "ok"
+    # A kernel aborts what is asked just after an error: the next test's cells, one time in three.
+    client.execute(f"{launcher}()", stop_on_error=False)
     until(lambda: note.exists() and note.read_text(), 120)
     manager.interrupt_kernel()
     while (message := client.get_iopub_msg(timeout=60))["msg_type"] != "error":
