@@ -39,6 +39,10 @@ from common.errors import run_main
 from common.report import emit
 
 
+# In a round: an exchange is so short that the median of a few would be the scheduler's.
+EXCHANGES = 20
+
+
 @dataclass
 class Library:
     """What a library gives to be measured. Functions without arguments run one step and end it.
@@ -178,7 +182,8 @@ def measure_round(
     record: dict[str, object] = {}
     for name in order:
         trains = name != "alone" or library.rank == 0
-        by_rank = library.gather(seconds_by_step(library, measurements[name], trains, steps))
+        count = max(steps, EXCHANGES) if name == "exchange" else steps
+        by_rank = library.gather(seconds_by_step(library, measurements[name], trains, count))
         medians = [round(statistics.median(seconds or [0]), 6) for seconds in by_rank]
         if name == "alone":
             record["alone"] = medians[0]

@@ -100,13 +100,14 @@ def reproduce(name: str, cause: str, pattern: str, fixed: bool) -> CheckResult:
     with tempfile.TemporaryDirectory(prefix="workshop-failures-") as folder:
         done = to_end(mpirun(name.replace("-", "_"), [*script_options(fixed), "--save-to", folder]))
     answer = diagnose(done.record)
-    log, lines = numbered_log(done), str(answer).splitlines()
+    log, lines = numbered_log(done), str(answer).splitlines()[:3]
     if fixed:
         end = good_end(done)
-        return CheckResult(end.failed or answer.cause == cause, end.line, log=log)
+        why = end.why if end.failed else ""
+        return CheckResult(end.failed or answer.cause == cause, end.line, log=log, why=why)
     line = first_line(done.lines, pattern) if pattern else lines[0]
     failed = bool(line) and answer.cause == cause
-    return CheckResult(failed, short(line), log=log, why="\n".join(lines[:3]))
+    return CheckResult(failed, short(line), log=log, why="\n".join(lines))
 
 
 def rank_dies(fixed: bool) -> CheckResult:
