@@ -55,8 +55,6 @@ seeds = 6
 max_run = 600
 
 # %% tags=["deterministic"]
-import statistics
-
 import numpy as np
 import pandas as pd
 
@@ -64,7 +62,6 @@ import data_prep
 import workshop
 from workshop import DATA, DEMOS, plots
 from workshop.launch.processes import TORCHRUN, run_together
-from workshop.measure.alpha_beta import Link, estimated_seconds
 from workshop.measure.interleaved import summary, verdict
 from workshop.measure.scaling import Scaling, share_at, table
 
@@ -79,10 +76,10 @@ print(f"{len(training[0]):,} training images of 8 x 8 pixels, {len(test[0])} tes
 #
 # Several processes can train one model together. Each computes the gradient of a part of every
 # batch; then they average their gradients. Such a process is a **rank**, and their number is the
-# **world_size**. Take two workloads: *large*, 512 handwritten digits of 28 × 28 pixels in each
-# step, and *small*, 64 digits of 8 × 8. Every process has one thread, so one process, the baseline,
-# uses one core, which stands for a device. **Predict** the **speed-up** of two ranks: the time of
-# one process divided by theirs.
+# **world_size**. Take two workloads: *small*, 64 handwritten digits of 8 × 8 pixels in each step,
+# and *large*, 512 of the same digits, enlarged to 28 × 28. Every process has one thread, so one
+# process, the baseline, uses one core, which stands for a device. **Predict** the **speed-up** of
+# two ranks: the time of one process divided by theirs.
 
 # %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
@@ -134,7 +131,9 @@ measured = {"large": large, "small": small}
 guess.compare(**{name: float(f"{run.speed_up.median:.2g}") for name, run in measured.items()})
 for name, scaling in workloads.items():
     print(f"{name}: the speed-up of two ranks is {scaling.speed_up.text}.")
-    print(f"  The ceiling is {scaling.ceiling.median:.2g}. The ranks reach", end=" ")
+    above = (scaling.rounds["alone"] > 2 * scaling.rounds["compute"]).sum()
+    print(f"  The ceiling is {scaling.ceiling.median:.2g}, above 2 in {above}", end=" ")
+    print(f"of {len(scaling.rounds)} rounds. The ranks reach", end=" ")
     print(f"{100 * scaling.share.median:.0f} % of it; r is {scaling.r.median:.2g}.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -144,8 +143,8 @@ records = {name: scaling.record() for name, scaling in (("large", large), ("smal
 # Across is r, the *communication-to-computation ratio*; up, the share of the ceiling (the *parallel
 # efficiency*, relative to a baseline without communication). The ceiling is often below 2, above
 # all for small batches: cores share memory, and starting an operation takes as long for few images
-# as for many. Above 2, half a batch may fit better into a cache, or something disturbed the one
-# process: not tested here. **In each round speed-up = ceiling × share**; medians needn't multiply.
+# as for many. Above 2 in every round is hardly chance: perhaps half a batch fits better into a
+# cache (not tested). **In each round speed-up = ceiling × share**; medians needn't multiply.
 #
 # The solid curve is not fitted: a step that computes, then exchanges for r times as long, takes
 # 1 + r times as long. So the share is 1 / (1 + r), for any number of ranks, if nobody waits and
@@ -235,7 +234,7 @@ expected = ranks.run(gradient_of, *batch)[0]  # of a single rank with all images
 averaged = ranks.run_each(exchanged, shards)
 between_ranks = max(np.abs(gradient - averaged[0]).max() for gradient in averaged)
 difference = np.abs(averaged[0] - expected).max()
-print(f"{expected.size:,} weights; largest part of the gradient {np.abs(expected).max():.3f}")
+print(f"{expected.size:,} weights; largest component {np.abs(expected).max():.3f}")
 print(f"largest difference between two ranks:      {between_ranks:.1e}")
 print(f"largest difference from the whole batch's: {difference:.1e}")
 
@@ -376,7 +375,8 @@ workshop.show_diff("train/train_torch.py", "train/train_torch_ddp.py", essential
 #   which each rank stores a shard of weights, gradients and optimizer state
 #   ([PyTorch](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html); lesson 11).
 # - oneDNN (formerly MKL-DNN), with which PyTorch computes, uses a thread per core in *every*
-#   process. `torchrun` and our scripts (`--threads-per-rank`) divide the cores.
+#   process. `torchrun` gives each of several processes one thread (unless `OMP_NUM_THREADS` is
+#   set); our training scripts take `--threads-per-rank`, by default 1.
 #
 # </details>
 
@@ -390,11 +390,12 @@ workshop.show_diff("train/train_torch.py", "train/train_torch_ddp.py", essential
 # three:
 #
 # - *compute*: all ranks run a step at once, and exchange nothing; their mean. Its part of a step is
-#   the share of the ceiling.
+#   the share of the ceiling. (The two come from different moments of a round, so a round's share
+#   can exceed 100 %, here and on the map.)
 # - *wait*: how much longer the slowest rank takes than that mean, step by step.
 # - *exposed*: how much longer a step with DDP takes than that slowest rank: the exchange, and what
-#   else DDP costs. Below 0 the rounds' noise is larger than the exchange: then this measurement
-#   can't resolve it.
+#   else DDP costs. If it is smaller than the noise floor of a step (A/A, explained in the next
+#   section), or below 0, this measurement can't resolve it.
 
 # %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "fragment"}
 of_step = {
@@ -417,14 +418,16 @@ table(workloads)
 
 # %%
 for name, scaling in workloads.items():
-    wait, exposed = 1000 * scaling.medians[["wait", "exposed communication"]]
-    beyond = exposed - 1000 * scaling.rounds["exchange"].median()
-    factor, reach = scaling.share.median / share_at(scaling.r.median), scaling.noise.high
-    within = "no difference shown" if max(factor, 1 / factor) <= reach else "more than noise"
-    print(f"{name}: the dot lies at {factor:.2f} times the curve: {within}", end=" ")
-    print(f"(in the median round two equal measurements differ by a factor of {reach:.2f}).")
-    print(f"  Not in the curve: {wait:.1f} ms of waiting,", end=" ")
-    print(f"{beyond:+.1f} ms beyond the exchange alone.")
+    timed = scaling.rounds
+    to_curve = (timed["compute"] + timed["exchange"]) / timed["step"]  # share · (1 + r)
+    shown = verdict(to_curve, timed["step"] / timed["again"])
+    shown = {"faster": "above it", "slower": "below it"}.get(shown, shown)
+    print(f"{name}: the share is {to_curve.median():.2f} times the curve: {shown},", end=" ")
+    print(f"by the next section's rules ({(to_curve < 1).sum()} of {len(timed)} rounds below).")
+    exposed = 1000 * scaling.medians["exposed communication"]
+    floor = 1000 * (scaling.noise.high - 1) * timed["step"].median()
+    print(f"  Exposed: {exposed:.1f} ms; the noise floor of a step: {floor:.1f} ms", end="")
+    print(": not resolved." if exposed <= floor else ".")
 
 # %% [markdown]
 # A larger batch makes computing longer, but not the exchange, so r should fall: the weak scaling
@@ -503,90 +506,50 @@ table(by_images)
 throughput = weak.images * weak.rounds["alone"] / weak.rounds["step"]
 shown = verdict(throughput, weak.rounds["step"] / weak.rounds["again"])
 print(f"Weak scaling, two ranks against one process: {shown}.")
-if weak.r.high < small.r.low or weak.r.low > small.r.high:
-    print("r fell." if weak.r.high < small.r.low else "r rose.")
-else:
-    print("r: too far apart in time for a verdict (the ranges of the rounds overlap).")
+overlap = weak.r.low <= small.r.high and small.r.low <= weak.r.high
+change = "rose" if weak.r.median > small.r.median else "fell"
+print("r: no difference shown: the ranges overlap" if overlap else f"r {change}", end=" ")
+print("(the two were not measured in the same rounds).")
 
 # %% [markdown]
 # If computing doubled, r would halve; but a small step has fixed costs. For more ranks than cores
 # we must compute r. In a ring, a common all-reduce (lesson 02), each of N ranks sends 2 (N - 1)
-# messages of one N-th of the gradient. A message of n bytes takes alpha + beta · n seconds: alpha
-# is the delay of any message, beta the seconds per byte. The next cell fits alpha and beta to
-# all-reduces of two ranks at four sizes, and compares the fit with the exchanges measured above.
+# messages of one N-th of the gradient. How much longer that takes than with two ranks depends on
+# what a message costs; lesson 02 measures it. But it lies between two limits:
+#
+# - only the *delay* of each message counts: N - 1 times as long (2 (N - 1) messages in place of 2);
+# - only the *bytes* count: 2 (N - 1) / N times as long, which is never twice.
+#
+# In strong scaling a rank computes only 2 / N as long as one of two, so r grows by N / 2 more. What
+# follows is for N ranks with a core and a link each, if their ceiling is N, nobody waits and
+# averaging costs nothing else.
 
 
 # %%
-def exchange(n_bytes):
-    """On every rank: an all-reduce of so many bytes."""
-    import torch
-    import torch.distributed as dist
-
-    dist.all_reduce(torch.zeros(n_bytes // 4))
+def computed(n, way, r):
+    """The speed-up of n ranks, if two have this r: if delays alone count, and bytes alone."""
+    grows = np.array([n - 1, 2 * (n - 1) / n]) * (n / 2 if way == "strong" else 1)
+    return n * share_at(r * grows)
 
 
-sizes = [4_096, 131_072, 1_048_576, 4_194_304]
-timed = {n: statistics.median(pair.seconds(exchange, n, repeats=25)) for n in sizes}
-line = Link.fit(timed)  # of a whole all-reduce: two messages of half the bytes
-link = Link(line.alpha / 2, line.beta)
-print(f"alpha {1e6 * link.alpha:.0f} µs per message, beta {1e9 * link.beta:.2f} ns per byte")
-held_out = {}
-for name, scaling in workloads.items():
-    fitted = 1000 * estimated_seconds("ring", scaling.gradient_bytes, 2, link)
-    held_out[name] = [1000 * scaling.rounds["exchange"].median(), fitted]
-columns = ["exchange measured, ms", "by alpha and beta, ms"]
-tested = pd.DataFrame(held_out.values(), list(held_out), columns)
-tested["measured / computed"] = tested[columns[0]] / tested[columns[1]]
-tested.insert(0, "gradients, kB", [run.gradient_bytes / 1000 for run in workloads.values()])
-tested.round(2)
-
-# %% [markdown]
-# The two columns come from different processes, at different times: where the last is far from 1,
-# don't trust alpha and beta for milliseconds. So we begin at the r that two ranks measured, and
-# take from the line only how the exchange *grows* with N. (How fast is alpha's doing: without alpha
-# the speed-up of strong scaling would rise towards 1 / r and never fall. So a wrong alpha also
-# moves the best number of ranks.) The table is for N ranks with a core and a link each, if
-# computing divides evenly, nobody waits and averaging costs nothing else: their share of the
-# ceiling, and the **speed-up**, N × share. (A measured speed-up is its *own* ceiling × share, so 92
-# % can be faster than 95 %.) In strong scaling r of N ranks is
-#
-#     r of 2 ranks · (exchange of N / exchange of 2) · N / 2
-#
-# and in weak scaling the same without N / 2.
-
-
-# %% jupyter={"source_hidden": true}
-def computed_share(scaling, n, way, r):
-    """Of n ranks, if two have this r."""
-    two, all_n = (estimated_seconds("ring", scaling.gradient_bytes, k, link) for k in (2, n))
-    return share_at(r * all_n / two * (n / 2 if way == "strong" else 1))
-
-
-def fastest(scaling, r):
-    """The best speed-up of strong scaling, and its ranks, if two have this r."""
-    return max((n * computed_share(scaling, n, "strong", r), n) for n in range(1, 65))
-
-
-def span(low, high, form):
+def span(low, high):
     """Two numbers as text, "2 to 2.8", or a single number where both read the same."""
-    low, high = (format(number, form) for number in (low, high))
+    low, high = (f"{float(f'{number:.2g}'):g}" for number in sorted([low, high]))
     return high if low == high else f"{low} to {high}"
 
 
 for name, run in measured.items():
-    (low, few), (high, many) = (fastest(run, r) for r in (run.r.high, run.r.low))
-    print(f"{name}, strong: at best with {span(few, many, 'd')} ranks,", end=" ")
-    print(f"{span(low, high, '.2g')} times one process (r {run.r.high:.2g} to {run.r.low:.2g}).")
-    two = 2 * computed_share(run, 2, "strong", run.r.median)
-    print(f"  2 ranks: computed {two:.2g} times, measured {run.speed_up.text}.")
+    range_of_r = [run.r.high, run.r.low]
+    best = [max(1, round((2 / r) ** 0.5)) for r in range_of_r]  # 1 / N + r (N - 1) / 2 is least
+    times = [computed(n, "strong", r)[0] for n, r in zip(best, range_of_r, strict=True)]
+    print(f"{name}, strong, r {run.r.text}: if only delays count, at best", end=" ")
+    print(f"{span(*times)} times one process, with {span(*best)} ranks; if only bytes", end=" ")
+    print(f"count, ever nearer to 1 / r, {span(*(1 / r for r in range_of_r))} times.")
+    print(f"  2 ranks: computed {computed(2, 'strong', run.r.median)[0]:.2g} times, of 2;", end=" ")
+    print(f"measured {run.speed_up.text}, of a ceiling of {run.ceiling.median:.2g}.")
 
 
 # %% jupyter={"source_hidden": true}
-def percent(share):
-    """A share as text."""
-    return "below 1 %" if share < 0.01 else f"{100 * share:.0f} %"
-
-
 columns = {
     f"large, strong ({large_batch} images)": (large, "strong"),
     f"large, weak ({large_batch // 2} a rank)": (large, "weak"),
@@ -595,18 +558,16 @@ columns = {
 }
 more_ranks = {}
 for name, (run, way) in columns.items():
-    result = f"{percent(run.share.median)}: {run.speed_up.median:.2g} times"
-    cells = {"2, measured": result if way == run.scaling else "not measured"}
+    result = f"{run.speed_up.median:.2g}" if way == run.scaling else "not measured"
+    more_ranks[name] = {"2, measured": result}
     for n in (2, 4, 8, 16, 64):
-        share = computed_share(run, n, way, run.r.median)
-        cells[n] = f"{percent(share)}: {n * share:.2g} times"
-    more_ranks[name] = cells
-pd.DataFrame(more_ranks).rename_axis("ranks (computed)")
+        more_ranks[name][f"{n}, computed"] = span(*computed(n, way, run.r.median))
+pd.DataFrame(more_ranks).rename_axis("ranks").rename_axis("speed-up, by the median r", axis=1)
 
 # %% [markdown]
-# The table is an upper bound, and nothing in it is measured beyond two ranks. Where two ranks
-# measured much less than it says, don't add a third. Published speeds, on links that we assume, can
-# be placed on the map too: each of n links carries 2 (n - 1) / n times the gradients' bytes.
+# Nothing here is measured beyond two ranks. Where two measured much less than computed, don't
+# believe the rows below: measure three. Published speeds, on links that we assume, can be placed on
+# the map too: each of n links carries 2 (n - 1) / n times the gradients' bytes.
 #
 # - **ResNet-50** on 16 V100s (GPUs of 2017), each with a link of 10 Gbit/s: 25.6 million weights in
 #   float32, 64 images on each GPU, which computes 380 images per second
@@ -618,7 +579,13 @@ pd.DataFrame(more_ranks).rename_axis("ranks (computed)")
 #   [arXiv:2302.13971](https://arxiv.org/abs/2302.13971)). To fit, its optimizer state must be
 #   sharded: ZeRO-1 sends as much, FSDP 1.5 times (lesson 11).
 
-# %%
+
+# %% jupyter={"source_hidden": true}
+def percent(share):
+    """A share as text."""
+    return "below 1 %" if share < 0.01 else f"{100 * share:.0f} %"
+
+
 tokens_per_second = 1e12 / (82_432 * 3600)  # of a GPU; its own exchange is in it, too
 cases = {  # gradient bytes, links, bytes/s of a link, seconds of computing
     "ResNet-50, 16 V100, 10 Gbit/s": (4 * 25.6e6, 16, 10e9 / 8, 64 / 380),
@@ -638,14 +605,13 @@ dots = [*first_dots, dot("2 ranks, small, weak scaling", weak)]
 for name, case in practice.iterrows():
     dots.append([case["r"], share_at(case["r"]), *[np.nan] * 4, name, "computed"])
 resnet, _, many = (f"{100 * share_at(r):.0f} %" for r in practice["r"])
-title = f"Of their ceiling, nothing hidden: ResNet-50 {resnet} on 16 GPUs,\n"
+title = f"Computed, nothing hidden: ResNet-50 keeps {resnet} on 16 GPUs,\n"
 title += f"6.7 billion weights {many} on 1,024"
 draw_map(dots, title)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(scaling=records | {"small, weak": weak.record()})
-workshop.save_results(alpha=link.alpha, beta=link.beta, practice=practice["r"].to_dict())
-workshop.save_results(held_out=held_out)
+workshop.save_results(more_ranks=more_ranks, practice=practice["r"].to_dict())
 
 # %% [markdown]
 # Strong scaling, with 1,024 GPUs in place of 128, moves the language model to the right.
@@ -653,10 +619,10 @@ workshop.save_results(held_out=held_out)
 # ## A larger batch, a larger learning rate
 #
 # Weak scaling changes the training. If each of 8 ranks keeps 32 images, the `global_batch_size` is
-# 256, and an epoch has about an eighth of the **updates**: 1,437 images make 44 updates of 32
-# images, 5 of 256, or 1 of 1,024. (What fills no batch is left out, so 1,024 sees 27 % fewer images
-# than 32.) One rank can train with such a batch, too: **gradient accumulation** adds the gradients
-# of several small batches before each update. Does it still learn as much?
+# 256, and an epoch has fewer **updates**: 1,437 images make 44 updates of 32 images, 5 of 256, or 1
+# of 1,024. (What fills no batch is left out, so 1,024 sees 27 % fewer images than 32.) One rank can
+# train with such a batch, too: **gradient accumulation** adds the gradients of several small
+# batches before each update. Does it still learn as much?
 #
 # For SGD the usual answer is the **linear scaling rule**: with `k` times the batch take `k` times
 # the learning rate, since one update must do the work of `k`. (For Adam the square root of `k` fits
@@ -703,7 +669,8 @@ results = pd.DataFrame(results)
 results["first loss"], results["last loss"] = results["losses"].str[0], results["losses"].str[-1]
 by_setting = results.groupby("setting", sort=False)
 losses = by_setting[["updates", "first loss", "last loss"]].median()
-losses.assign(**by_setting["accuracy"].agg(["min", "median", "max"])).round(3)
+right = by_setting["accuracy"].agg(["min", "median", "max"]).add_prefix("accuracy, ")
+losses.join(right).round(3).rename_axis("loss: an epoch's mean, median of seeds", axis=1)
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 label = "test images right, %; a point for each seed, a line at the median; grey: guessing"
@@ -722,7 +689,7 @@ with plots.canvas(title, label, size=(7, 4), alt=f"{title}, medians: {descriptio
     axes.set(xlim=(0, 103), ylim=(len(by_setting) - 0.5, -0.5))
     axes.grid(axis="y", visible=False)
 
-# %%
+# %% jupyter={"source_hidden": true}
 middle = by_setting["accuracy"].median()
 base, same, scaled, _, far, calm = middle
 guess.compare(same=100 * same, scaled=100 * scaled, far=100 * far)
@@ -736,7 +703,9 @@ def compare_seeds(before, after):
     shown = "better" if (gains > 0).all() else "worse" if (gains < 0).all() else ""
     shown = shown if enough and shown else "no clear gain or loss"
     print(f"{after}, against {before}: {shown}", end=" ")
-    print(f"({(gains > 0).sum()} of {len(gains)} seeds better).")
+    print(f"({(gains > 0).sum()} of {len(gains)} seeds better;", end=" ")
+    worst, other = 100 * by_seed[after].min(), 100 * by_seed[before].min()
+    print(f"the worst has {worst:.0f} %, against {other:.0f} %).")
 
 
 compare_seeds("batch 256, same rate", "batch 256, rate x 8")
@@ -745,23 +714,23 @@ compare_seeds("batch 256, rate x 8", "batch 256, rate x 8, warm-up")
 compare_seeds("batch 1,024, rate x 32, warm-up", "batch 1,024, rate x 8, warm-up")
 loss_far = losses.loc["batch 1,024, rate x 32, warm-up"]
 moved = "rose" if loss_far["last loss"] > loss_far["first loss"] else "fell"
-print(f"At 32 times the rate the loss {moved}: ", end="")
+print(f"At 32 times the rate an epoch's mean loss {moved}: ", end="")
 print(f"{loss_far['first loss']:.2f} to {loss_far['last loss']:.2f}.")
 
 # %% [markdown]
-# With the same rate it learns less: it has an eighth of the updates to move the weights. The scaled
-# rate makes up for much of that.
+# With the same rate it learns less: it has 5 updates an epoch to move the weights, not 44. The
+# scaled rate makes up for much of that.
 #
 # The rule has a limit. (But an epoch of batch 1,024 is one update here, so its warm-up is only
-# three.) The last two rows make the same 20 updates, so what lies between them is the
-# rate. From batch 256 to the last row the rate stays, and the updates fall from 100 to 20; whether
-# a rate between the two would do better isn't tested here. So adding ranks has two limits: in
-# strong scaling soon stops gaining *speed*; weak scaling gains for longer, but costs *learning*.
-# For a training of your own:
+# three.) The last two rows make the same 20 updates, so only the rate differs. From batch 256 to
+# the last row the rate stays, and the updates fall from 100 to 20; whether a rate between the two
+# would do better isn't tested here. So adding ranks has two limits: strong scaling soon stops
+# gaining *speed*; weak scaling gains for longer, but beyond some batch costs *learning*. For a
+# training of your own:
 #
 # 1. Measure the ceiling, r and the noise with two ranks.
-# 2. Add ranks, keep the batch of a rank, and scale the rate (with a warm-up where the start is
-#    unstable).
+# 2. Add ranks, keep the batch of a rank, and scale the rate. Test a warm-up where the start is
+#    unstable; whether it helped here, and its worst seed, is printed above.
 # 3. After equal epochs compare the accuracy with the small batch's, over several seeds. Stop where
 #    you lose more than you accept, or where the share no longer pays for a rank.
 

@@ -38,7 +38,6 @@ from common.data import load_channel
 from common.errors import run_main
 from common.report import emit
 
-
 # In a round: an exchange is so short that the median of a few would be the scheduler's.
 EXCHANGES = 20
 

@@ -21,8 +21,8 @@ held_out.py tests it where it was not fitted.
 A message is timed as a step of a ring, which begins all receives of a phase before its first send.
 If each receive began just before its send, gloo's sender would wait for the receiver's word that it
 is ready, and that word waits behind the bytes that travel the same way. The sizes to fit are those
-of an all-reduce's chunks, 100 kB and more: a message of 8 bytes finds both processes asleep, and
-waking them takes longer than anything in the middle of an all-reduce.
+of the chunks to predict, from some kB: a message of 8 bytes finds both processes asleep, and waking
+them takes longer than anything in the middle of an all-reduce.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ def table(scalings: Mapping[str, Scaling]) -> pd.DataFrame:
             "ceiling": scaling.ceiling.text,
             "share of the ceiling": scaling.share.text,
             "r": scaling.r.text,
-            "noise (A/A), median round": f"a factor of {scaling.noise.high:#.2g}".rstrip("."),
+            "noise (A/A), median round": f"a factor of {scaling.noise.high:#.3g}".rstrip("."),
         }
         for name, scaling in scalings.items()
     }
