@@ -200,11 +200,18 @@ def set_epoch_forgotten(evidence: Evidence) -> Cases:
 
 @rule(
     "same data on all ranks",
-    "Give the DataLoader a DistributedSampler; a batch sampler of your own must deal out by rank.",
+    "Give the DataLoader a DistributedSampler; a batch sampler or an IterableDataset of your own "
+    "must deal out by rank.",
 )
 def same_data(evidence: Evidence) -> Cases:
-    """DDP trains, and the loaders deal out nothing."""
-    if evidence.world_size > 1 and any(rank.objects.get("models") for rank in evidence.ranks):
+    """The models are called with the same, or DDP trains and the loaders deal out nothing."""
+    if steps := _steps_of_equal_inputs(evidence):
+        listed = ", ".join(map(str, steps))
+        yield (
+            f"all ranks: what the model is called with after steps {listed} is the same",
+            "every rank trains on the same examples",
+        )
+    elif evidence.world_size > 1 and any(rank.objects.get("models") for rank in evidence.ranks):
         loaders = [loader for _, loader in _loaders(evidence)]
         plain = [row for row in loaders if row["sampler"] in ("RandomSampler", "SequentialSampler")]
         if loaders and len(plain) == len(loaders):
@@ -215,6 +222,23 @@ def same_data(evidence: Evidence) -> Cases:
                     f"{plain[0]['batches']} batches",
                     "every rank reads the whole data set",
                 )
+
+
+def _steps_of_equal_inputs(evidence: Evidence) -> list[int]:
+    """The steps after which all ranks called their models with the same.
+
+    Empty if they did not once; nor where ranks share a model's weights, and so its input. Nor for
+    an input that never changes: a benchmark's.
+    """
+    noted = [rank.note.get("inputs", {}) for rank in evidence.ranks]
+    plain = len(list(_optimizers(evidence))) == len(evidence.ranks)
+    averages = len({rank.averages_in for rank in evidence.ranks}) == 1
+    if len(noted) < 2 or not (plain and averages and evidence.ranks[0].averages_in):
+        return []
+    steps = sorted(set.intersection(*map(set, noted)), key=int)
+    rows = [{of_rank[step] for of_rank in noted} for step in steps]
+    alike = all(len(row) == 1 for row in rows) and len(set.union(set(), *rows)) > 1
+    return [int(step) for step in steps] if alike else []
 
 
 @rule(
