@@ -204,14 +204,8 @@ def set_epoch_forgotten(evidence: Evidence) -> Cases:
     "must deal out by rank.",
 )
 def same_data(evidence: Evidence) -> Cases:
-    """The models are called with the same, or DDP trains and the loaders deal out nothing."""
-    if steps := _steps_of_equal_inputs(evidence):
-        listed = ", ".join(map(str, steps))
-        yield (
-            f"all ranks: what the model is called with after steps {listed} is the same",
-            "every rank trains on the same examples",
-        )
-    elif evidence.world_size > 1 and any(rank.objects.get("models") for rank in evidence.ranks):
+    """DDP trains, and the loaders deal out nothing."""
+    if evidence.world_size > 1 and any(rank.objects.get("models") for rank in evidence.ranks):
         loaders = [loader for _, loader in _loaders(evidence)]
         plain = [row for row in loaders if row["sampler"] in ("RandomSampler", "SequentialSampler")]
         if loaders and len(plain) == len(loaders):
@@ -222,6 +216,18 @@ def same_data(evidence: Evidence) -> Cases:
                     f"{plain[0]['batches']} batches",
                     "every rank reads the whole data set",
                 )
+
+
+@rule(same_data.cause, same_data.remedy)
+def same_inputs(evidence: Evidence) -> Cases:
+    """The models are called with the same, of loaders: random numbers need not be dealt out."""
+    steps = _steps_of_equal_inputs(evidence)
+    if steps and all(rank.note.get("loaded") for rank in evidence.ranks):
+        yield (
+            "all ranks: what the model is called with after steps "
+            f"{', '.join(map(str, steps))} is the same",
+            "every rank trains on the same examples",
+        )
 
 
 def _steps_of_equal_inputs(evidence: Evidence) -> list[int]:

@@ -84,6 +84,7 @@ class Recorder:
         self.hashes = {}  # optimizer's id -> {step 0, 1, 2, 4, ...: hash of some of its weights}
         self.inputs = {}  # {step 1, 2, 4, 8, ...: hash of what a model was called with after it}
         self.input_hook = None
+        self.loaded = False  # whether a DataLoader dealt out something; it may be gone by now
         self.idle = True  # whether no optimizer could have changed a weight
         self.stepped_at = collections.deque(maxlen=MAX_STEPS)
         self.hooked = self.ddp = False  # whether a model of DDP's was there at the second step
@@ -126,6 +127,7 @@ class Recorder:
         iterate = data.DataLoader.__iter__
 
         def iterate_known(loader):
+            self.loaded = True
             self.known.add(loader)
             return iterate(loader)
 
@@ -263,6 +265,7 @@ class Recorder:
             "ddp": self.ddp,
             "optimizer_steps": max(self.steps.values(), default=0),
             "hashes": list(self.hashes.values()),
+            "loaded": self.loaded,
             "inputs": {step: value for step, value in self.inputs.items() if value is not None},
             "idle": self.idle,
             "stepped_at": list(self.stepped_at),
