@@ -91,7 +91,7 @@ def test_a_damaged_dump_is_reported_and_the_rest_is_read(hanging, tmp_path):
         (None, "No ranks have been started here yet"),
         ("nowhere/", "is no folder of recorded ranks"),
         (2**22 + 1, "There is no process"),
-        (os.getppid(), "was started without a recorder"),
+        (os.getpid(), "was started without a recorder"),
     ],
 )
 def test_where_nothing_is_known_that_is_said(job, words):
@@ -210,13 +210,13 @@ def test_spawned_ranks_are_known_after_they_have_left_each_other(command, tmp_pa
 LOOKS = """
 import sys, threading
 sys.path.append(sys.argv[1])
-import torch, workshop_recorder
+import torch, workshop_recorder as recorder
 model = torch.nn.Linear(2, 2)
 optimizer, loader = torch.optim.SGD(model.parameters(), 0.1), torch.utils.data.DataLoader([1])
 looks = []
 def look():
     while len(looks) < 12:
-        looks.append(workshop_recorder.objects(ended=False))
+        looks.append(recorder.objects(recorder.instances(recorder.kinds()), ended=False))
 thread = threading.Thread(target=look)
 thread.start()
 while thread.is_alive():  # as dataclasses and enums do at imports
@@ -278,10 +278,10 @@ dist.all_reduce(torch.ones(3))
 assert entry["frames"][-1]["line"] == 7, entry
 assert not [name for name in sys.modules if name.startswith("torch._inductor")]
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
-assert recorder.has_ddp(recorder.objects(ended=False))
+assert recorder.has_ddp(recorder.objects(recorder.instances(recorder.kinds()), ended=False))
 from torch.distributed.optim import ZeroRedundancyOptimizer
 optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, lr=0.1)
-assert not recorder.has_ddp(recorder.objects(ended=False))
+assert not recorder.has_ddp(recorder.objects(recorder.instances(recorder.kinds()), ended=False))
 import torch._inductor  # as a script may afterwards
 assert torch._inductor.config
 """

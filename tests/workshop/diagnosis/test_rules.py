@@ -696,6 +696,27 @@ def test_equal_loaders_over_different_data():
     assert cause_of(loaders(7, 8)) == ""
 
 
+@pytest.mark.parametrize(
+    ("inputs", "plain", "loaded", "cause"),
+    [
+        (({"1": 5, "2": 6}, {"1": 5, "2": 6}), True, True, "same data on all ranks"),
+        (({"1": 5, "2": 6}, {"1": 5, "2": 7}), True, True, ""),
+        (({"1": 5, "2": 5}, {"1": 5, "2": 5}), True, True, ""),  # a benchmark's input
+        (({"1": 5, "2": 6}, {"1": 5, "2": 6}), False, True, ""),  # ranks share the weights
+        (({"1": 5, "2": 6}, {}), True, True, ""),
+        (({"1": 5, "2": 6}, {"1": 5, "2": 6}), True, False, ""),  # random numbers, no data
+    ],
+)
+def test_what_the_models_are_called_with_is_compared(inputs, plain, loaded, cause):
+    """As with an IterableDataset, of which a loader says nothing."""
+    optimizer = {"plain": plain, "hash": None, "shapes": [[8, 8]]}
+    objects = {"optimizers": [optimizer]}
+    evidence = ranks_with([call(1)], [call(1)], objects=objects, loaded=loaded)
+    for rank, of_rank in zip(evidence.ranks, inputs, strict=True):
+        rank.note["inputs"] = of_rank
+    assert cause_of(evidence) == cause
+
+
 def left_a_loop(tmp_path, script: str, inside: int, behind: int) -> Evidence:
     """Rank 0 calls in a loop for the sixth time, rank 1 calls a barrier behind it after five."""
     path = tmp_path / "train.py"

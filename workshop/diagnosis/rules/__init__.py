@@ -41,6 +41,7 @@ RULES: tuple[Rule, ...] = (
     slow.oversubscribed,
     slow.tiny_buckets,
     slow.narrow_link,
+    silent.same_inputs,  # which do not hide why it is slow
     # A job whose instances do not know each other
     silent.alone,
     errors.failed,

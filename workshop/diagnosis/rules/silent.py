@@ -200,7 +200,8 @@ def set_epoch_forgotten(evidence: Evidence) -> Cases:
 
 @rule(
     "same data on all ranks",
-    "Give the DataLoader a DistributedSampler; a batch sampler of your own must deal out by rank.",
+    "Give the DataLoader a DistributedSampler; a batch sampler or an IterableDataset of your own "
+    "must deal out by rank.",
 )
 def same_data(evidence: Evidence) -> Cases:
     """DDP trains, and the loaders deal out nothing."""
@@ -215,6 +216,35 @@ def same_data(evidence: Evidence) -> Cases:
                     f"{plain[0]['batches']} batches",
                     "every rank reads the whole data set",
                 )
+
+
+@rule(same_data.cause, same_data.remedy)
+def same_inputs(evidence: Evidence) -> Cases:
+    """The models are called with the same, of loaders: random numbers need not be dealt out."""
+    steps = _steps_of_equal_inputs(evidence)
+    if steps and all(rank.note.get("loaded") for rank in evidence.ranks):
+        yield (
+            "all ranks: what the model is called with after steps "
+            f"{', '.join(map(str, steps))} is the same",
+            "every rank trains on the same examples",
+        )
+
+
+def _steps_of_equal_inputs(evidence: Evidence) -> list[int]:
+    """The steps after which all ranks called their models with the same.
+
+    Empty if they did not once; nor where ranks share a model's weights, and so its input. Nor for
+    an input that never changes: a benchmark's.
+    """
+    noted = [rank.note.get("inputs", {}) for rank in evidence.ranks]
+    plain = len(list(_optimizers(evidence))) == len(evidence.ranks)
+    averages = len({rank.averages_in for rank in evidence.ranks}) == 1
+    if len(noted) < 2 or not (plain and averages and evidence.ranks[0].averages_in):
+        return []
+    steps = sorted(set.intersection(*map(set, noted)), key=int)
+    rows = [{of_rank[step] for of_rank in noted} for step in steps]
+    alike = all(len(row) == 1 for row in rows) and len(set.union(set(), *rows)) > 1
+    return [int(step) for step in steps] if alike else []
 
 
 @rule(

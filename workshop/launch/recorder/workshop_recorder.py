@@ -23,6 +23,7 @@ import sys
 import threading
 import time
 import traceback
+import weakref
 import zlib
 
 SECONDS = 0.1
@@ -46,7 +47,7 @@ ACTIVITIES = {
     "/torch/optim/": "optimizer",
 }
 HASHED_WEIGHTS, HASHED_OF_EACH = 32, 64  # of an optimizer at a step, so that it costs nothing
-LOOKS = {2, 16, 128, 1024, 8192}  # an optimizer's steps after which objects are looked at
+HASHED_INPUT = 1 << 18  # numbers of each tensor that a model is called with: 0.3 ms
 PACING = 47  # SO_MAX_PACING_RATE of Linux, which Python's socket does not name
 LIBRARIES = ("horovod", "mpi4py", "tensorflow")  # by which ranks exchange, besides torch
 
@@ -75,11 +76,15 @@ class Recorder:
         self.places = {}  # (activity, file, line, function) -> its number
         self.samples = collections.deque(maxlen=MAX_SAMPLES)  # (Unix seconds, number of the place)
         self.stack, self.since = [], time.time()  # of the main thread; since when it has not moved
+        self.known = weakref.WeakSet()  # models, optimizers and loaders that take part in steps
         self.objects = {}  # of the last look that found any, with its Unix time
         self.paced = False
         self.joined_as = None  # (rank, world_size), also when it has left the others
         self.steps = collections.Counter()  # optimizer's id -> its steps
         self.hashes = {}  # optimizer's id -> {step 0, 1, 2, 4, ...: hash of some of its weights}
+        self.inputs = {}  # {step 1, 2, 4, 8, ...: hash of what a model was called with after it}
+        self.input_hook = None
+        self.loaded = False  # whether a DataLoader dealt out something; it may be gone by now
         self.idle = True  # whether no optimizer could have changed a weight
         self.stepped_at = collections.deque(maxlen=MAX_STEPS)
         self.hooked = self.ddp = False  # whether a model of DDP's was there at the second step
@@ -99,7 +104,7 @@ class Recorder:
         seen, due = 0.0, time.monotonic() + SECONDS
         while True:
             time.sleep(SECONDS)
-            self.hook_optimizers()
+            self.hook_torch()
             self.sample()
             try:
                 changed = os.stat(self.request).st_mtime_ns
@@ -109,12 +114,24 @@ class Recorder:
                 cost = self.write(deep=changed > seen)
                 seen, due = changed, time.monotonic() + max(QUIET_SECONDS, SHARE * cost)
 
-    def hook_optimizers(self):
-        """Be called before each optimizer's step, once torch has been imported."""
-        module = sys.modules.get("torch.optim.optimizer")
-        if not self.hooked and hasattr(module, "register_optimizer_step_pre_hook"):
-            self.hooked = True
-            module.register_optimizer_step_pre_hook(self.stepped)
+    def hook_torch(self):
+        """Be called before each optimizer's step, know loaders, once torch has been imported."""
+        module, data = map(sys.modules.get, ("torch.optim.optimizer", "torch.utils.data"))
+        imported = hasattr(module, "register_optimizer_step_pre_hook") and hasattr(
+            data, "DataLoader"
+        )
+        if self.hooked or not imported:
+            return
+        self.hooked = True
+        module.register_optimizer_step_pre_hook(self.stepped)
+        iterate = data.DataLoader.__iter__
+
+        def iterate_known(loader):
+            self.loaded = True
+            self.known.add(loader)
+            return iterate(loader)
+
+        data.DataLoader.__iter__ = iterate_known
 
     def stepped(self, optimizer, *_):
         """Hash some weights after steps 0, 1, 2, 4, 8, ...: the optimizer may be gone at the end.
@@ -130,14 +147,37 @@ class Recorder:
                 value = hash_of_some(optimizer)
                 if value is not None:
                     self.hashes.setdefault(id(optimizer), {})[step] = value
-                if step in LOOKS:
-                    self.look()
+                self.known.add(optimizer)
+                if step:
+                    self.watch_input(step)
+                if step > 1:
+                    self.look(everywhere=step == 2)
                     self.ddp = self.ddp or (step == 2 and has_ddp(self.objects))
 
-    def look(self):
-        """Note what the script's objects say: a function's own are gone at the end."""
+    def watch_input(self, step):
+        """Hash what the next model that trains is called with, and look away again."""
+
+        def note_input(model, inputs):
+            if model.training:
+                self.input_hook.remove()
+                with contextlib.suppress(Exception):  # what looks at a script must not end it
+                    self.inputs[step] = hash_of_input(inputs)
+                    self.known.add(model)
+
+        if self.input_hook:
+            self.input_hook.remove()
+        module = sys.modules["torch.nn.modules.module"]
+        self.input_hook = module.register_module_forward_pre_hook(note_input)
+
+    def look(self, everywhere):
+        """Note what the script's objects say: a function's own are gone at the end.
+
+        everywhere: search the memory for them, 0.04 s; else those that are known.
+        """
         self.paced = self.paced or sockets_are_paced()
-        if looked := objects(ended=self.end.get("how") == "exit"):
+        if everywhere:
+            self.known.update(instances(kinds()))
+        if looked := objects(list(self.known), ended=self.end.get("how") == "exit"):
             self.objects = looked | {"time": time.time()}
 
     def frames(self):
@@ -225,6 +265,8 @@ class Recorder:
             "ddp": self.ddp,
             "optimizer_steps": max(self.steps.values(), default=0),
             "hashes": list(self.hashes.values()),
+            "loaded": self.loaded,
+            "inputs": {step: value for step, value in self.inputs.items() if value is not None},
             "idle": self.idle,
             "stepped_at": list(self.stepped_at),
             **tensorflow_task(deep),
@@ -248,7 +290,7 @@ class Recorder:
         # Before it joins the others, the script may still import torch; at its end it has left.
         if deep and hasattr(torch, "nn") and (joined() or self.end):
             with contextlib.suppress(Exception):  # it may change what is looked at
-                self.look()
+                self.look(everywhere=True)
         return {**note, "objects": self.objects, "paced": self.paced}
 
     def watch_the_end(self):
@@ -378,15 +420,19 @@ def memory_kills():
     return 0
 
 
-def objects(ended):
-    """What the script's models, optimizers and loaders say. ended: hash the weights, too."""
+def kinds():
+    """The classes of what is looked at: models, optimizers, loaders."""
     torch = sys.modules["torch"]
-    data = torch.utils.data
-    kinds = (torch.nn.parallel.DistributedDataParallel, torch.optim.Optimizer, data.DataLoader)
-    living = instances(kinds)
-    if not living:  # at the end a function's own are gone
+    model = torch.nn.parallel.DistributedDataParallel
+    return model, torch.optim.Optimizer, torch.utils.data.DataLoader
+
+
+def objects(living, ended):
+    """What models, optimizers and loaders say. ended: hash the weights, too."""
+    models, optimizers, loaders = ([o for o in living if type_is(o, kind)] for kind in kinds())
+    if not (models or optimizers or loaders):  # at the end a function's own are gone
         return {}
-    models, optimizers, loaders = ([o for o in living if type_is(o, kind)] for kind in kinds)
+    data = sys.modules["torch"].utils.data
     return {
         "models": [describe_model(model) for model in models],
         "optimizers": [describe_optimizer(optimizer, ended) for optimizer in optimizers],
@@ -503,6 +549,15 @@ def hash_of_some(optimizer):
     if not is_plain(optimizer, weights) or any(p.device.type != "cpu" for p in weights):
         return None
     parts = [p.detach().reshape(-1)[:HASHED_OF_EACH].float().numpy().tobytes() for p in weights]
+    return zlib.crc32(b"".join(parts))
+
+
+def hash_of_input(inputs):
+    """Of the tensors that a model is called with; None if there is none, or on a GPU."""
+    tensors = [item.detach() for item in inputs if type_is(item, sys.modules["torch"].Tensor)]
+    if not tensors or any(tensor.device.type != "cpu" for tensor in tensors):
+        return None
+    parts = [tensor.reshape(-1)[:HASHED_INPUT].double().numpy().tobytes() for tensor in tensors]
     return zlib.crc32(b"".join(parts))
 
 
