@@ -37,7 +37,7 @@
 #
 # - `processes_per_host`: ranks on each of the two instances.
 # - `link`: the bandwidth of each instance's link; only the emulator can limit it.
-# - `width`: of the model. `rounds`: how often each way is timed.
+# - `width`: size of the model's vectors. `rounds`: how often each way is timed.
 # - `max_run`: seconds after which SageMaker stops the job.
 
 # %% tags=["parameters"]
@@ -47,7 +47,7 @@ processes_per_host = 2
 instance_type = "ml.c5.xlarge"
 link = "60mbit"
 width = 128
-rounds = 5
+rounds = 9
 max_run = 600
 
 # %% jupyter={"source_hidden": true}
@@ -124,7 +124,7 @@ estimator = PyTorch(
 )
 
 # %% [markdown]
-# The job takes a minute or more: read on while it runs.
+# The job takes a minute and a half or more: read on while it runs.
 
 # %%
 events = recorded.results["events"] if recorded else None
@@ -149,7 +149,7 @@ models = models.div(records.rename(ways)["model_bytes"], axis=0)
 ddp, again = seconds["ddp"], seconds["ddp again"] / seconds["ddp"]
 gains = {"DDP": ddp / seconds["hsdp"], "ZeRO-3": seconds["zero3"] / seconds["hsdp"]}
 verdicts = {way: interleaved.verdict(gain, again) for way, gain in gains.items()}
-unclear = "no difference shown"
+unclear, agree = "no difference shown", interleaved.must_agree(len(seconds))
 shown = {way: unclear if verdicts[way] == unclear else "more than noise" for way in gains}
 shorter = {"faster": "HSDP", "slower": "DDP"}.get(verdicts["DDP"], unclear)
 guess.compare(source, ddp=models["held"]["DDP"], zero3=models["held"]["ZeRO-3"], shorter=shorter)
@@ -173,17 +173,18 @@ plots.stacked_bars(parts, title, x, spread=reach.set_axis(parts.index), source=s
 
 # %% jupyter={"source_hidden": true}
 costs = seconds["zero3"] / ddp
-low, high = interleaved.band(again)
 print("1. After two steps the largest difference of any weight from DDP's is ", end="")
 print(f"{records['apart'].max():.0e}.")
 print(f"2. Over gloo ZeRO-3's step takes {costs.median():.1f} times as long as DDP's.")
 for way, gain in gains.items():
+    one_side = max((gain > 1).sum(), (gain <= 1).sum())
     print(f"   HSDP against {way}: {gain.median():.2f} times as fast ({gain.min():.2f} to ", end="")
-    print(f"{gain.max():.2f} in {len(gain)} rounds): {shown[way]}.")
+    print(f"{gain.max():.2f}; {one_side} of {len(gain)} rounds agree, {agree} must): {shown[way]}.")
 print("   Ratios are taken within a round; their median is given, here and below. More than noise:")
-print(f"   it lies outside {low:.2f} to {high:.2f} (DDP against itself in the median round, either")
-print("   way up), and the rounds agree, as in lesson 01. (These are rounds of one job: another")
-print("   job's ratio may lie outside their range.)")
+print("   it lies outside {:.3f} to {:.3f}, DDP against".format(*interleaved.band(again)), end=" ")
+print(f"itself in the median round, either\n   way up (all rounds: {again.min():.3f} to", end=" ")
+print(f"{again.max():.3f}), and the rounds agree, as in lesson 01.")
+print("   (These are rounds of one job: another's ratio may lie outside their range.)")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert records["apart"].max() < 1e-5, f"The ways train different models: {dict(records['apart'])}"
@@ -218,7 +219,7 @@ workshop.save_results(
 # %% jupyter={"source_hidden": true}
 def memory(sequences, width, checkpointing=False):
     """Bytes: what stays, what forward leaves behind, the peak of a step. And a step's seconds."""
-    import timeit
+    from timeit import repeat
 
     import torch
     from sharding import gpt
@@ -233,18 +234,18 @@ def memory(sequences, width, checkpointing=False):
     def step(seed):
         optimizer.zero_grad()
         loss = gpt.mean_loss(model, *gpt.batch(text, sequences, seed))
-        after_forward = watch.held_bytes()
+        forward = watch.held_bytes()
         loss.backward()
         optimizer.step()
-        return after_forward
+        return forward
 
     with watch:
         step(0)
         watch.peak = 0
-        after_forward = step(1)
+        forward = step(1)
         optimizer.zero_grad()
         stays = watch.held_bytes()
-    return stays, after_forward - stays, watch.peak, min(timeit.repeat(lambda: step(2), number=1))
+    return stays, forward - stays, watch.peak, min(repeat(lambda: step(2), number=1, repeat=3))
 
 
 # %%
@@ -259,7 +260,8 @@ print("(Four blocks; with checkpointing backward makes one block's activations a
 guess = workshop.guess(checkpointing="By what factor does checkpointing lower that peak?")
 
 # %% jupyter={"source_hidden": true}
-turns = [[alone.run(memory, 16, width, flag)[0] for flag in (0, 1)] for _ in range(rounds)]
+few_rounds = range(min(rounds, 5))  # if all 5 agree, that is no chance: lesson 01
+turns = [[alone.run(memory, 16, width, flag)[0] for flag in (0, 1)] for _ in few_rounds]
 alone.stop()
 used["16, checkpointing"] = turns[0][1]
 parts = ["weights and optimizer state", "activations after forward", "all at the peak of a step"]
@@ -276,7 +278,8 @@ slower = pd.Series([checkpointed[3] / whole[3] for whole, checkpointed in turns]
 print(f"A step takes {slower.median():.2f} times as long ({slower.min():.2f} to ", end="")
 print(f"{slower.max():.2f} in {len(slower)} rounds", end="")
 short = "): the rounds lie too far apart to show a third more."
-print("; by count up to 1.33)." if slower.min() > 1 else short)
+agreed = "; by count up to 1.33). Longer in all\nrounds: on that alone it rests, no A/A was timed."
+print(agreed if slower.min() > 1 else short)
 table.add_suffix(", MB").round().astype(int)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -306,11 +309,10 @@ workshop.show_function("demos/sharding/zero1.py", "step")
 # %% [markdown]
 # The reduce-scatter leaves a rank the sum of its own part of the gradients: all that its optimizer
 # needs. The all-gather sends weights where DDP sends gradients: in a ring as many bytes. But DDP
-# sends during backward, this `step` after it. (`clone()`: `self.part` lies in `self.weights`; a
-# copy is always safe.)
+# sends during backward, this `step` after it. (`clone()`: `self.part` lies in `self.weights`.)
 #
-# **Is it right?** Two ranks of this machine train for two steps in each way (HSDP needs a second
-# instance). A hash of the weights changes if a single bit of them differs.
+# **Is it right?** Two ranks of this machine train for two steps in each way (HSDP needs four
+# ranks). A hash of the weights changes if a single bit of them differs.
 
 # %% jupyter={"source_hidden": true}
 from workshop.launch.processes import TORCHRUN, run_together
@@ -343,8 +345,8 @@ workshop.save_results(hashes=two["weights_sha256"].to_dict())
 #
 # A rank whose optimizer updates one N-th needs only that N-th of the gradients, too: **ZeRO-2**
 # gives a block's gradients away as soon as backward has computed them. And a block's weights are
-# needed only while that block computes: **ZeRO-3** gathers them, computes, and frees them, once in
-# forward and once in backward. In PyTorch both are `fully_shard` (**FSDP2**):
+# needed only while that block computes: **ZeRO-3** gathers them and frees them, once in forward and
+# once in backward. In PyTorch both are `fully_shard` (**FSDP2**):
 
 
 # %% slideshow={"slide_type": "slide"}
@@ -476,8 +478,8 @@ workshop.save_results(gathers=gathers, scatters=scatters)
 # %% jupyter={"source_hidden": true}
 ddps_line = peak["DDP"] - after["DDP"]
 by_table = few[parts[1]] / size
-print(f"Activations of 4 sequences: by the table of MB {by_table:.1f} models, ", end="")
-print(f"by DDP's line {ddps_line:.1f}.")
+print(f"Activations of 4 sequences: from the table above, in MB: {by_table:.1f} models; ", end="")
+print(f"from DDP's line {ddps_line:.1f}.")
 block = 4 * (12 * width + 13) * width / records["model_bytes"].iloc[0]  # of the model's four
 two_blocks = 1 - 2 * block  # and the outermost part: all but the other two
 at_peak = models.loc[["ZeRO-2", "ZeRO-3", "HSDP"], ["weights", "optimizer"]]
@@ -495,7 +497,6 @@ at_peak.round(2).rename_axis("models, at the peak")
 # a ring of N ranks each rank sends (N - 1) / N of a model in each pass, and as much crosses the
 # **link** of each instance if one hop of the ring leaves it: 2 · 3/4 for DDP on four ranks. HSDP
 # gathers and scatters within an instance, and all-reduces its gradients' shards between the two.
-# **Predict.**
 
 # %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
@@ -542,16 +543,16 @@ workshop.save_results(**{name: values.to_dict() for name, values in sums.items()
 # %% [markdown]
 # The middle column: gloo, which stands in for NCCL on CPUs, makes a reduce-scatter out of an
 # all-reduce and throws the rest away. So ZeRO-1, 2 and 3 send (N - 1) / N of a model more than over
-# NCCL; HSDP's reduce-scatter stays inside the instance. What the cards count beyond that is
-# mostly headers: 66 bytes for each 1,448 of data, about 4.6 %.
+# NCCL; HSDP's reduce-scatter stays inside the instance. What the cards count beyond that is mostly
+# headers, 66 bytes for each packet and for each acknowledgement of what comes in.
 #
 # ## What it costs: time
 #
 # A step computes, and it sends. If nothing hides behind computing, it takes the sum of the two: a
 # step without any exchange (each rank trains a model of its own), and the card's bytes over the
-# link's bandwidth. That is the black line. Hiding can't save much here: computing is a small part
-# of a step. For a diamond the card's bytes are scaled down to what
-# NCCL's rings would send.
+# link's bandwidth. In the picture the black line is that sum, and the diamond the same with the
+# card's bytes scaled down to what NCCL's rings would send. Hiding can't save much here: computing
+# is a small part of a step.
 
 # %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
 alone_seconds = seconds["nothing exchanged"].median()
@@ -581,7 +582,7 @@ if rate:
 # %% jupyter={"source_hidden": true}
 if rate:
     computing = 1000 * seconds["nothing exchanged"]
-    beyond = ms.sub(computing, axis=0) - 1000 * on_link  # with the computing of the same round
+    beyond = ms - bounds
     timed = {
         "diamond / DDP's diamond": over_nccl / over_nccl["DDP"],
         "line / DDP's line": bounds / bounds["DDP"],
@@ -590,8 +591,8 @@ if rate:
     spread = interleaved.summary(beyond).round().astype(int)
     spread = spread.add_suffix(", ms").rename(columns={"median, ms": "step - line, ms"})
     print(f"Computing alone takes {computing.median():.0f} ms ({computing.min():.0f} to ", end="")
-    print(f"{computing.max():.0f}). Below, a step's line has the computing of its own round, and")
-    print("the picture's line the median.")
+    print(f"{computing.max():.0f}); the line has the median, so a round that computes faster may")
+    print("lie below it.")
     above = ", ".join(beyond.columns[beyond.min() > 0]) or "no way"
     print(f"Above the line in every round: {above}.")
     outcomes = {"faster": "shorter, too", "slower": "longer: the line got the order wrong"}
@@ -608,8 +609,9 @@ pd.DataFrame(timed).round(2).join(spread).rename_axis("of each way") if rate els
 # gloo, a whole all-reduce); and in the emulator ranks that send take cores from ranks that compute.
 # We have not measured which of these matters.
 #
-# DDP's ring over gloo ignores instances, so here **HSDP** sends less over the link; a hierarchical
-# all-reduce ([lesson 07](07_smddp.ipynb)) would send as little.
+# DDP's ring is flat: nothing is added up inside an instance first, so here **HSDP** sends less over
+# the link. A hierarchical all-reduce, or NCCL's trees on two instances ([lesson
+# 07](07_smddp.ipynb)), would send as little.
 #
 # ## Save on four ranks, load on two
 #
@@ -735,21 +737,22 @@ workshop.save_results(held_off=off_by.max())
 # | DDP | weights, gradients and AdamW's state | 2, in a ring of all ranks |
 # | ZeRO-1 | weights, gradients; AdamW's state divided among all ranks | 2 |
 # | ZeRO-2 | weights; gradients and state divided among all ranks | 2 |
-# | HSDP³ | all three, divided among one instance's ranks | 2, of a shard, between instances |
+# | HSDP³ | all three, divided among one instance's ranks | 2: each rank its shard, in all a model |
 # | ZeRO-3 | all three, divided among all ranks | 3, in a ring of all ranks |
 #
 # ³ And 3 passes inside each instance.
 
 # %% [markdown]
 # Over each link go 2 · (N - 1) / N models with DDP on N ranks, and 2 · (I - 1) / I with HSDP on I
-# instances. With 8 ranks on each, HSDP sends 0.53 of what DDP sends on 2 instances, 0.94 on 16.
+# instances. (8 ranks on each: HSDP sends 0.53 of DDP's on 2 instances, 0.94 on 16.)
 #
-# **First make activations fit.** Then take the first row that leaves room for them and whose
-# sending hides behind computing (our ZeRO-1's doesn't): bytes / bandwidth must be at most the
-# computing that it overlaps. Gradients overlap with backward, two thirds of it; what ZeRO-2 gathers
-# with forward, a third. The rows are in the order of what a rank sends to anyone, not of memory or
-# of bytes over the link. So if both ZeRO-2 and HSDP meet the rule, time both. If no row does, time
-# those that fit, first the one that sends least over the link.
+# 1. **Make activations fit.**
+# 2. Take the first row that leaves room for them and whose sending hides: bytes / bandwidth is at
+#    most the computing that it overlaps. Gradients overlap with backward (two thirds of the
+#    computing), ZeRO-2's gathers with forward (one third), ZeRO-3's traffic with both, our ZeRO-1's
+#    with nothing.
+# 3. If both ZeRO-2 and HSDP do, time both: HSDP sends less over the link, ZeRO-2 less in all. If no
+#    row does, time those that fit, first the one that sends least over the link.
 
 # %% jupyter={"source_hidden": true}
 if rate:
@@ -763,10 +766,13 @@ if rate:
         print(f"It was {gains['DDP'].median():.2f} times as fast as DDP: {shown['DDP']}.")
 
 # %% [markdown]
-# For example 7 billion parameters in 32 blocks, in float32, on two p4de, each with eight GPUs of 80
-# GB and a link of 400 Gbit/s, 50 GB/s ([lesson 07](07_smddp.ipynb)). Within a step ZeRO-2 has all
-# blocks gathered, ZeRO-3 and HSDP two. These are estimates: gradients are counted (at the job's
-# peak the divided ones were freed), the outermost part isn't.
+# For example 7 billion parameters in 32 blocks, in float32 (in practice mixed precision), on two
+# p4de, each with eight GPUs of 80 GB and a link of 400 Gbit/s, 50 GB/s ([lesson
+# 07](07_smddp.ipynb)). Within a step ZeRO-2 has all blocks gathered, ZeRO-3 and HSDP two. Gradients
+# are counted (at the job's peak the divided ones were freed). Not counted are the outermost part
+# and CUDA's kernels (1.3 GB on a V100: [Hugging
+# Face](https://github.com/huggingface/transformers/blob/249ef8164cfbd8e288c2f6d8395539b9e90e8300/docs/source/en/model_memory_anatomy.md),
+# read on 2026-11-27).
 
 # %% slideshow={"slide_type": "slide"}
 parameters, tokens, activations = 7e9, 4096, 30  # assumed, of a rank: tokens in a step; GB
@@ -776,18 +782,12 @@ flops = 80e12  # operations per second of a GPU in float32 (TF32), assumed
 order = ["ddp", "zero1", "zero2", "hsdp", "zero3"]  # as above
 gathered = {"zero2": 1, "hsdp": 2 / 32, "zero3": 2 / 32}  # of the weights
 within = {way: held_bytes(parameters, way, 16, 8, gathered.get(way, 0)) for way in order}
-on_gpu = pd.DataFrame(
-    {
-        "GB after a step": {way: held_bytes(parameters, way, 16, 8) for way in order},
-        "GB within a step": within,
-    }
-)
-on_gpu = (on_gpu / 1e9).round().astype(int)
+on_gpu = (pd.DataFrame({"GB within a step": within}) / 1e9).round().astype(int)
 on_gpu["left of 80 GB for activations"] = 80 - on_gpu["GB within a step"]
 passes = pd.Series({"ddp": 2, "zero1": 2, "zero2": 2, "zero3": 3})
-on_gpu["models over the link (NCCL)"] = passes * 15 / 16
-on_gpu.loc["hsdp", "models over the link (NCCL)"] = 2 * 1 / 2  # a ring of two instances
-link_seconds = on_gpu["models over the link (NCCL)"] * 4 * parameters / 50e9
+on_gpu["models over the link (NCCL's rings)"] = passes * 15 / 16
+on_gpu.loc["hsdp", "models over the link (NCCL's rings)"] = 2 * 1 / 2  # a ring of two instances
+link_seconds = on_gpu["models over the link (NCCL's rings)"] * 4 * parameters / 50e9
 on_gpu["seconds at 50 GB/s"] = link_seconds
 on_gpu = on_gpu.rename(ways).rename_axis(f"{parameters / 1e9:g} billion parameters (computed)")
 on_gpu.round(2)
@@ -804,19 +804,12 @@ hidden = [
 print(f"{activations} GB of activations fit with {', '.join(fits) or 'no way'}.", end=" ")
 print(f"Computing takes\n6 x parameters x tokens operations: {computing:.1f} s.", end=" ")
 print(f"The first row that meets the rule: {hidden[0] if hidden else 'none'}.")
-if hidden[:1] == ["ZeRO-2"]:
-    gather = waiting["ZeRO-2"] / 2  # its other half, the gradients, has backward's two thirds
-    print(f"(It can hide its sending from {3 * gather * flops / (6 * parameters):,.0f}", end=" ")
-    print("tokens a rank on.)")
 if {"ZeRO-2", "HSDP"} <= set(hidden):
-    print("HSDP sends about half as much over the link and holds less, for 3 passes inside the")
-    print("instance: time both.")
+    print("HSDP hides, too, and holds less: time both.")
 
 # %% [markdown]
-# ZeRO-3 over several instances is for when four models and the activations exceed the GPU memory of
-# one instance.
-#
-# For your own model change the numbers above.
+# ZeRO-3 over several instances is for when four models plus the activations of all its ranks exceed
+# the GPU memory of one instance. For your own model change the numbers above.
 #
 # <details><summary>Coming from another tutorial?</summary>
 #

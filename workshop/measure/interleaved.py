@@ -70,6 +70,20 @@ def band(noise: pd.Series) -> tuple[float, float]:
     return 1 / reach, reach
 
 
+def must_agree(rounds: int) -> int:
+    """How many of the rounds must be on one side of 1, for it to be hardly chance.
+
+    So many or more are by chance in at most 7 of 100 cases (a sign test, two-sided): 5 of 5, 6 of
+    6, 8 of 9 ... Of fewer than 5 rounds not even all are enough: rounds + 1.
+    """
+    ways = 0  # in which so many or more rounds are on one given side
+    for agree in range(rounds, rounds // 2, -1):
+        ways += math.comb(rounds, agree)
+        if 2 * ways / 2**rounds > 0.07:
+            return agree + 1
+    return rounds // 2 + 1
+
+
 def verdict(by_round: pd.Series, noise: pd.Series) -> str:
     """ "faster" or "slower", or "no difference shown" where noise may be the reason.
 
@@ -77,16 +91,13 @@ def verdict(by_round: pd.Series, noise: pd.Series) -> str:
         by_round: how many times as fast, round by round.
         noise: the same of two identical configurations (A/A).
 
-    A difference is shown if its median lies outside the band of `noise`, and if so many rounds
-    being on one side of 1 would happen by chance in at most 7 of 100 cases (a sign test, two-sided:
-    5 of 5, 6 of 6, 8 of 9 ...). So fewer than 5 rounds show nothing.
+    A difference is shown if its median lies outside the band of `noise`, and if enough rounds are
+    on one side of 1 (`must_agree`).
     """
     above = int((by_round > 1).sum())
     rounds = len(by_round)
-    most = max(above, rounds - above)
-    chance = 2 * sum(math.comb(rounds, count) for count in range(most, rounds + 1)) / 2**rounds
     median = by_round.median()
     low, high = band(noise)
-    if chance > 0.07 or low <= median <= high:
+    if max(above, rounds - above) < must_agree(rounds) or low <= median <= high:
         return "no difference shown"
     return "faster" if median > 1 else "slower"

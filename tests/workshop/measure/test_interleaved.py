@@ -52,3 +52,8 @@ def test_a_ratio_is_taken_within_its_round():
 )
 def test_a_difference_is_shown_beyond_noise_and_chance(by_round, noise, expected):
     assert interleaved.verdict(pd.Series(by_round), pd.Series(noise)) == expected
+
+
+def test_so_many_rounds_must_agree():
+    must = {rounds: interleaved.must_agree(rounds) for rounds in (2, 4, 5, 6, 7, 8, 9, 11)}
+    assert must == {2: 3, 4: 5, 5: 5, 6: 6, 7: 7, 8: 8, 9: 8, 11: 9}
