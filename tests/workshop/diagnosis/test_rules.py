@@ -717,6 +717,35 @@ def test_what_the_models_are_called_with_is_compared(inputs, plain, loaded, caus
     assert cause_of(evidence) == cause
 
 
+@pytest.mark.parametrize(
+    ("seeds", "cause"), [((0, 7), "samplers of different seeds"), ((7, 7), "")]
+)
+def test_samplers_that_shuffle_by_seeds_of_their_own(seeds, cause):
+    evidence = ranks_with([call(1)], [call(1)])
+    for rank, seed in zip(evidence.ranks, seeds, strict=True):
+        loader = {"sampler": "DistributedSampler", "batches": 9, "batch_size": 8, "epoch": 1}
+        loader |= {"distributed": True, "shuffle": True, "seed": seed}
+        rank.note["objects"] = {"loaders": [loader]}
+    assert cause_of(evidence) == cause
+
+
+@pytest.mark.parametrize(
+    ("rates", "stack", "words"),
+    [
+        ((0.1, 0.3), (), "different learning rates: [0.1], [0.3]"),
+        ((0.1, 0.1), (("/a/train.py", 7, "train"),), "forward goes around the wrapper"),
+        ((0.1, 0.1), (("/torch/autograd/graph.py", 7, "run"),), "under no_sync"),
+    ],
+)
+def test_why_weights_differ_in_spite_of_ddp(rates, stack, words):
+    evidence = ranks_with([call(1, stack=stack)], [call(1, stack=stack)], ddp=True)
+    for rank, rate in zip(evidence.ranks, rates, strict=True):
+        rank.note["hashes"] = [{"0": 5, "1": rank.number, "2": rank.number}]
+        optimizer = {"plain": True, "hash": None, "shapes": [[8, 8]], "rates": [rate]}
+        rank.note["objects"] = {"optimizers": [optimizer]}
+    assert words in find(evidence)[0].reason
+
+
 def left_a_loop(tmp_path, script: str, inside: int, behind: int) -> Evidence:
     """Rank 0 calls in a loop for the sixth time, rank 1 calls a barrier behind it after five."""
     path = tmp_path / "train.py"
@@ -820,7 +849,9 @@ def test_a_call_around_ddps_wrapper_is_shown(tmp_path):
 def test_weights_that_ddp_lets_differ_by_what_the_script_says(tmp_path, source, reason, remedy):
     """Also if the optimizer is still there at the end, and gradients were exchanged."""
     (script := tmp_path / "train.py").write_text(f"{source}\n")
-    calls = [call(1, sizes="110", **at(1, script))]
+    of_script = at(1, script)
+    backward = (("/torch/autograd/graph.py", 7, "run"), *of_script["stack"])
+    calls = [call(1, sizes="110", **of_script | {"stack": backward})]
     for optimizers in ([], [{"shapes": [[10, 10], [10]], "plain": True}]):
         evidence = ranks_with(calls, calls, ddp=True)
         for rank in evidence.ranks:

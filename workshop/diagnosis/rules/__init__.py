@@ -31,6 +31,7 @@ RULES: tuple[Rule, ...] = (
     silent.weights_differ,
     silent.weights_do_not_change,
     silent.set_epoch_forgotten,
+    silent.sampler_seeds,
     silent.same_data,
     silent.batch_norm,
     # Slow

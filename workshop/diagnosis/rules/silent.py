@@ -71,6 +71,24 @@ def _weights_of_a_group(evidence: Evidence) -> Cases:
             f"{steps[0][0]} at the latest, although each step calls all_reduce, of {part}"
             f"{': not all are averaged' if averaged < gradients else ''}",
         )
+    elif steps and len(rates := {str(note.get("rates")) for _, note in notes}) > 1:
+        yield Finding(
+            "weights differ",
+            f"hash of the optimizer's first weights after step {steps[-1][0]}: {_by_rank(steps)}",
+            f"their optimizers have different learning rates: {', '.join(sorted(rates))}",
+            "Load the optimizer's state on every rank, from the same file: DDP sends the model's "
+            "weights to all, and nothing of the optimizer.",
+        )
+    elif steps and not any(c.in_backward for rank in evidence.ranks for c in rank.collectives):
+        calls = evidence.ranks[0].collectives
+        around = lines_with(calls, AROUND_DDP) or lines_with(calls, r"\.module\b")
+        yield Finding(
+            "weights differ",
+            f"hash of the optimizer's first weights after step {steps[-1][0]}: {_by_rank(steps)}",
+            "the model is wrapped in DDP, and no backward averages a gradient: forward goes "
+            f"around the wrapper{around and f' ({around})'}",
+            "Call the model through DDP's wrapper, not by its `.module`.",
+        )
     elif steps:
         calls = evidence.ranks[0].collectives
         around, unsynced = (lines_with(calls, words) for words in (AROUND_DDP, NO_SYNC))
@@ -196,6 +214,25 @@ def set_epoch_forgotten(evidence: Evidence) -> Cases:
                 "its DistributedSampler is still at epoch 0: each epoch has the same order",
             )
             return
+
+
+@rule(
+    "samplers of different seeds",
+    "Give all ranks' DistributedSamplers one seed: rank alone chooses the part, and an order of "
+    "its own on each rank takes some examples twice, and others never.",
+)
+def sampler_seeds(evidence: Evidence) -> Cases:
+    """Each rank's DistributedSampler shuffles all examples in another order."""
+    seeds: defaultdict[object, list[int]] = defaultdict(list)
+    for rank, loader in _loaders(evidence):
+        if loader["distributed"] and loader["shuffle"] and loader.get("seed") is not None:
+            seeds[loader["seed"]].append(rank.number)
+    once = {rank for ranks in seeds.values() for rank in ranks}
+    if len(seeds) > 1 and len(once) == sum(map(len, seeds.values())) == len(evidence.ranks):
+        yield (
+            ", ".join(f"rank {ranks[0]}: seed {seed}" for seed, ranks in seeds.items()),
+            "each rank takes its part of another order",
+        )
 
 
 @rule(

@@ -479,6 +479,7 @@ def describe_optimizer(optimizer, ended):
     plain = is_plain(optimizer, weights)
     note = {"shapes": [list(p.shape) for p in weights][:200], "plain": plain, "hash": None}
     note["special"] = is_special(optimizer)
+    note["rates"] = [float(group["lr"]) for group in optimizer.param_groups if "lr" in group]
     small = sum(p.numel() * p.element_size() for p in weights) <= MAX_HASHED
     if ended and plain and small and all(p.device.type == "cpu" for p in weights):
         values = [p.detach().contiguous().float().numpy() for p in weights]
@@ -499,6 +500,7 @@ def describe_loader(loader, data):
         "sampler": type(sampler).__name__,
         "epoch": getattr(sampler, "epoch", None),
         "shuffle": getattr(sampler, "shuffle", None),
+        "seed": getattr(sampler, "seed", None),
         "distributed": type_is(sampler, data.DistributedSampler),
         "batch_sampler": None if custom is None else type(custom).__name__,
         "data": zlib.crc32((fingerprint(loader.dataset) + fingerprint(custom)).encode()),
