@@ -17,7 +17,7 @@
 # **After this lesson you can**
 #
 # - measure how long a training step waits for its data, and shorten that;
-# - name the environment variable that a channel becomes;
+# - say which environment variable names a channel's folder;
 # - choose between `FullyReplicated` and `ShardedByS3Key`, and divide the data exactly once;
 # - count the records of a TFRecord file without TensorFlow, and say when to stream them;
 # - notice scrambled pixels, which no error message reports.
@@ -38,8 +38,9 @@
 #
 # - `cifar10`: the folder that holds `cifar-10-binary.tar.gz`, as a path or a URL. If it is empty,
 #   the lesson cuts pictures of the same size from two photographs that come with scikit-learn. The
-#   label says from which photograph and which fifth of its width: ten classes, so a guess is right
-#   in 10 %.
+#   label says which photograph, and which fifth of its width, a picture was cut from: ten classes,
+#   so a guess is right in 10 %. Neighbouring cuts overlap, also between training and test: an
+#   accuracy here is too high; only compare.
 # - `instance_type`: of both jobs. `epochs`, `learning_rate`: of the second. `max_run`: seconds
 #   after which SageMaker ends a job. `rounds`: how often a measurement is repeated.
 
@@ -133,10 +134,9 @@ names = {
 }
 low, high = ({way: f"{share:.0%}" for way, share in shares[end].items()} for end in ("min", "max"))
 waits = {way: low[way] + f" to {high[way]}" * (low[way] != high[way]) for way in names}
-title = "A step waits {:.0f}% of its time one by one, {:.0f}% with two workers,\n".format(
-    *percent[["one by one", "2 workers"]]
-)
-title += f"{percent['1 file']:.1f}% from one file read beforehand"
+title = f"Fetching one by one, a step waits {percent['one by one']:.0f}% of its time;\n"
+title += f"with two workers {percent['2 workers']:.0f}%, "
+title += f"from one file read beforehand {percent['1 file']:.1f}%"
 alt = f"{title}. " + "; ".join(
     f"{name}: {step.loc[way, 'compute']:.1f} ms computing and {step.loc[way, 'wait']:.1f} waiting"
     for way, name in names.items()
@@ -159,12 +159,16 @@ with plots.canvas(title, x, size=(8, 3.2), alt=alt) as axes:
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
 
 # %% jupyter={"source_hidden": true}
-total, wait = step.sum(axis=1), step["wait"]
+total, wait, compute = step.sum(axis=1), step["wait"], step["compute"]["2 workers"]
 print(f"Two workers: a step takes {total['2 workers']:.0f} ms in place of", end=" ")
 print(f"{total['one by one']:.0f}, and waits for {wait['2 workers']:.1f} of them.")
+print(f"Fetching a batch takes {wait['one by one']:.0f} ms:", end=" ")
+print("less" if wait["one by one"] < 2 * compute else "more", end=" ")
+print(f"than two steps of computing, 2 x {compute:.0f} ms.")
 print(f"Two workers that read from memory: it waits for {wait['1 file, 2 workers']:.1f} ms.")
-print(f"No worker, from memory: {wait['1 file']:.1f} ms, after a single fetch", end=" ")
-print(f"({1000 * waited['fetch_large'].iloc[0]:.0f} ms, the first request of all).")
+single = 1000 * waited["fetch_large"].iloc[0]
+print(f"No worker, from memory: {wait['1 file']:.1f} ms, after a single fetch of {single:.0f} ms,")
+print(f"the first request of all: that is {single / 10:.1f} ms a step over ten, less over more.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert shares.loc["1 file", "max"] < shares.loc["one by one", "min"], (
@@ -175,10 +179,10 @@ workshop.save_results(waiting=shares.T.to_dict(), step_ms=step.T.to_dict())
 # %% [markdown]
 # **Why?** A step = compute + wait + exposed communication (what computing doesn't hide of the
 # all-reduce; a single rank has none). One by one, each picture costs a request, and the model waits
-# for ten of them. Workers fetch while it computes. But each batch has to come from their process to
-# the model's, even if it was in memory, and they need cores, so computing may take longer. Starting
-# them isn't counted here: it pays off over many steps. A GPU computes faster, so the same wait is a
-# larger part of its steps.
+# for ten of them. Workers fetch while it computes: two hide the wait as long as fetching a batch
+# takes less than two steps of computing. But each batch has to come from their process to the
+# model's, and they need cores, so computing may take longer. Starting them isn't counted here. A
+# GPU computes faster, so the same wait is a larger part of its steps.
 #
 # ## Many small files, or few large ones
 #
@@ -239,19 +243,17 @@ plots.bar_chart(
 workshop.save_results(factor=factor, pool_factor=pool, fetch=spread.T.to_dict())
 
 # %% [markdown]
-# The bytes are the same; the requests are not. (Locally ten threads of one Python process take
-# turns, and the server shares the cores, which probably limits what ten at a time gain; on S3
-# expect more.) So put many pictures into a file, or fetch the small ones once, before the first
-# step.
+# The bytes are the same; the requests are not. (Locally ten threads and the server share the cores,
+# which probably limits what ten at a time gain; on S3 expect more.) So put many pictures into a
+# file, or fetch the small ones once, before the first step.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## A channel is a folder with a name
 #
 # A **channel** is one input of a job: objects in S3, and a name that you choose. On each instance
 # they become a folder, and the variable `SM_CHANNEL_` plus the name in capitals tells the script
-# where. So `fit()` and the script have to use the same name: a channel called `train` sets
-# `SM_CHANNEL_TRAIN`, and the training scripts of this kit read `SM_CHANNEL_TRAINING` and
-# `SM_CHANNEL_TEST`.
+# where. So `fit()` and the script have to use the same name: this kit's training scripts read
+# `SM_CHANNEL_TRAINING` and `SM_CHANNEL_TEST`, and a channel called `train` sets neither.
 #
 # An address without a name, `fit("s3://bucket/folder")`, becomes a channel called `training`. Then
 # `SM_CHANNEL_TEST` isn't set, and a script that tests on the training folder instead measures
@@ -260,8 +262,7 @@ workshop.save_results(factor=factor, pool_factor=pool, fetch=spread.T.to_dict())
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Which files an instance gets
 #
-# In lesson 01 the ranks divided the data themselves. A channel can do it for whole instances, with
-# its `distribution`:
+# In lesson 01 the ranks divided the data. A channel's `distribution` can do it for whole instances:
 #
 # - `FullyReplicated`, the default: every instance gets every file;
 # - `ShardedByS3Key`: every file goes to exactly one instance. With more instances than files some
@@ -368,7 +369,7 @@ assert read.loc["the script divides", "once"] == 100, "The script must read each
 workshop.save_results(read=read.T.to_dict())
 
 # %% [markdown]
-# None of the four raises an error.
+# The two wrong ones raise no error:
 #
 # - **Nobody divides**: every rank trains on everything, so an epoch on N ranks costs N times as
 #   much. It also happens in scripts that seem to divide: in [a published
@@ -382,10 +383,11 @@ workshop.save_results(read=read.T.to_dict())
 # - all the data by rank, among `world_size` ranks, if the channel is `FullyReplicated`;
 # - its instance's files by local_rank, among `local_size` ranks, if it is `ShardedByS3Key`.
 #
-# `ShardedByS3Key` saves disk space and download time. But it divides files, not images: if they
-# differ in size, one rank runs out of batches first, and the others wait in the all-reduce for a
-# rank that has ended. And the parts stay the same for the whole job: if each class is in one file,
-# no instance ever sees all classes.
+# `ShardedByS3Key` saves disk space and download time (in File mode; with FastFile, below, a file
+# that isn't opened isn't fetched). But it divides files, not images: if they differ in size, one
+# rank runs out of batches first, and the others wait in the all-reduce, or fail. And the parts stay
+# the same for the whole job: if each class has a file of its own, no instance ever sees all
+# classes.
 #
 # ## The order of the pixels
 #
@@ -408,9 +410,8 @@ plots.images(
 )
 
 # %% [markdown]
-# Would you have noticed from the accuracy? A linear classifier learns from 2,000 pictures, once
-# with correct pixels, once with scrambled ones, and is tested on 500 others that were read in the
-# same way. **Predict, then run.**
+# Would you have noticed from the accuracy? A linear classifier learns from 2,000 pictures, correct
+# or scrambled, and is tested on 500 others, read in the same way. **Predict, then run.**
 
 # %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
@@ -443,9 +444,9 @@ workshop.save_results(
 
 # %% [markdown]
 # The wrong `reshape` moves each value to another place, the same one in every picture. A linear
-# model doesn't know which pixels are neighbours, so its weights just move along. A convolution uses
-# neighbours; but even if its accuracy is lower, you don't know what it should have been. **Look at
-# your inputs**, after the last step that changes them.
+# model doesn't know which pixels are neighbours, so its weights just move along: this had to come
+# out. A convolution uses neighbours; but even if its accuracy is lower, you don't know what it
+# should have been. **Look at your inputs**, after the last step that changes them.
 #
 # ## Stream TFRecord files
 #
@@ -495,7 +496,7 @@ workshop.show_function("train/train_tf_fit.py", "batches")
 # as the script does, and whole, into arrays. **Predict, then run.**
 
 # %%
-guess = workshop.guess(memory="Reading whole: how many times the additional memory of streaming?")
+guess = workshop.guess(memory="How many times as much memory does reading whole add as streaming?")
 
 # %%
 parts = sorted((pictures / "train").glob("*.tfrecord"))
@@ -518,8 +519,9 @@ buffer = 10_000 * (statistics.median(lengths) + 16) / 1e6
 copies = 3 * 3072 * reading.loc["whole", "records"] / 1e6
 print(f"The shuffle buffer of 10,000 records is {buffer:.0f}", end=" ")
 print(f"of streaming's {grown['stream']:.0f} MB.")
-print(f"Reading whole took {grown['whole'] / files_mb:.1f} times the size of the files.")
-print(f"Three copies of the pixels would be {copies:.0f} of its {grown['whole']:.0f} MB.")
+print(f"Reading whole took {grown['whole'] / files_mb:.1f} times the size of the files (one run).")
+print(f"Three copies of the pixels would be {copies:.0f} of its {grown['whole']:.0f} MB;", end=" ")
+print("the rest isn't explained here.")
 print(f"A single copy of the files would be {files_mb / grown['stream']:.1f} times streaming's.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -584,15 +586,15 @@ workshop.save_results(accuracy_apart=apart, accuracy_mixed=mixed, passes=passes,
 # %% [markdown]
 # ## Resume within an epoch
 #
-# A job that is interrupted in the middle of an epoch has seen some records and not the others. A
-# stream can't jump to a record by its number. But if a seed alone decides an epoch's order, the
-# stream can be made again, and its first batches skipped: in `tf.data` with
-# `shuffle(size, seed=seed + epoch)` and `skip`. So the checkpoint holds the seed, the epoch and the
-# number of batches. (`batches` has one seed for all epochs: there skip the batches of all earlier
-# epochs, too.)
+# After an interruption within an epoch, a stream can't jump to a record by its number. But if a
+# seed alone decides an epoch's order, the stream can be made again, and its first batches skipped:
+# in `tf.data` with `shuffle(size, seed=seed + epoch)` and `skip`. So the checkpoint holds the seed,
+# the epoch and the number of batches. (`batches` has one seed for all epochs: there skip the
+# batches of all earlier epochs, too. `tf.train.Checkpoint` can also save a `tf.data` iterator,
+# buffer included.)
 #
 # **Predict.** Ten batches of 64 are done, of 2,000 pictures that were shuffled through a buffer of
-# two files' pictures, 500.
+# two files' pictures, 500. Both seeds read the files in the same order.
 
 # %%
 guess = workshop.guess(
@@ -636,12 +638,13 @@ print(f"Perfect shuffling would have lost {done} x {total - done:,} / {total:,} 
 workshop.save_results(resumed=rows)
 
 # %% [markdown]
-# A buffer of two files leaves early records early, so the two orders begin with much the same
-# pictures. Only the last way continues as the interrupted epoch would have. Skipping still reads
-# what it throws away. For PyTorch, torchdata's
+# A buffer of two files leaves early records early, so both orders begin with much the same
+# pictures. Only the last way goes on as planned. Skipping still reads what it throws away. For
+# PyTorch, torchdata's
 # [StatefulDataLoader](https://pytorch.org/data/0.11/stateful_dataloader_tutorial.html) has a
-# `state_dict()`, which by default holds the number of batches too, and skips them. What else a
-# checkpoint must hold is in [lesson 10](10_interruptions_and_failures.ipynb).
+# `state_dict()`, which by default holds the number of batches, too; after `load_state_dict` the
+# loader skips them. [Lesson 10](10_interruptions_and_failures.ipynb): what else a checkpoint must
+# hold.
 
 # %% [markdown]
 # ## Train from TFRecord files
@@ -651,9 +654,8 @@ workshop.save_results(resumed=rows)
 # ([AWS](https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_AlgorithmSpecification.html),
 # read in November 2026). (The emulator copies the files first; the script sees the same folder.) It
 # replaces **Pipe mode**, whose package [lists no TensorFlow after
-# 2.14](https://github.com/aws/sagemaker-tensorflow-extensions#requirements). `warmup-steps` raises
-# the learning rate slowly, which a large global batch needs ([lesson
-# 01](01_data_parallelism.ipynb)).
+# 2.14](https://github.com/aws/sagemaker-tensorflow-extensions#requirements). The learning rate
+# rises over the first `warmup-steps` ([lesson 01](01_data_parallelism.ipynb)).
 
 # %%
 from sagemaker.tensorflow import TensorFlow
@@ -711,8 +713,7 @@ if trained:
     workshop.save_results(picture_ranks=len(ranks), picture_accuracy=reached)
 
 # %% [markdown]
-# With an empty `cifar10` this says nothing about CIFAR-10. Other formats for many records in a file
-# are WebDataset's tar files and Parquet.
+# Other formats for many records in a file are WebDataset's tar files and Parquet.
 #
 # ## Exercises
 #
@@ -732,7 +733,7 @@ workshop.quiz("09")
 #
 # - A step = compute + wait + exposed communication. With files of a few KB much of a step was
 #   waiting for requests: put many records into one file, or fetch ahead with workers.
-# - A channel `name` becomes the variable `SM_CHANNEL_NAME`. An address alone becomes `training`.
+# - `SM_CHANNEL_NAME` names the folder of channel `name`. An address alone becomes `training`.
 # - Divide the data once: by rank in the script, or by instance in the channel and then by
 #   local_rank.
 # - `instance_count=2` alone trains two models.

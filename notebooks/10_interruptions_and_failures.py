@@ -138,7 +138,7 @@ ended = {"undisturbed": workshop.follow(undisturbed)}
 # <!-- SDK v3: undisturbed -->
 
 # %% [markdown]
-# Now the second job. (At a shell you would interrupt it with `local-sagemaker interrupt JOB`.)
+# Now the second job:
 
 # %%
 spot = training("spot", spot=True)
@@ -147,6 +147,10 @@ interrupt_at_step(spot.latest_training_job.name, interrupt_at, session)
 ended["interrupted"] = workshop.follow(spot)
 
 # %% [markdown]
+# On AWS a spot job's billable seconds are fewer than its training's: that is the discount
+# ([AWS](https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_DescribeTrainingJob.html)).
+# The emulator gives none.
+#
 # <!-- SDK v3: interrupted -->
 
 # %% jupyter={"source_hidden": true}
@@ -204,8 +208,8 @@ for name, weights in hashes.items():
 print(f"Both jobs end with the same weights, to the last bit: {same}.")
 if resumed:
     late = (reached - interrupt_at) * step_seconds
-    print(f"The second reached step {reached}, {late:.2f} s after {interrupt_at}, by when the log")
-    print("was read and the instance taken away.")
+    print(f"The second reached step {reached}, {late:.2f} s after step {interrupt_at}: so long it")
+    print("took to read the log and take the instance away.")
     stop = statuses.index("Interrupted")
     again = transitions[statuses.index("Training", stop)]["StartTime"]
     waited = ended["interrupted"].phases["Interrupted"]
@@ -215,9 +219,9 @@ if resumed:
     print(f"Phase Training: {lengths[0]:.1f} s and {lengths[1]:.1f} s. In the second job,")
     print(f"  {script_start:.1f} s went into the script's second start (Python, torch, the data),")
     print(f"  {repeated:.1f} s into the {twice} steps from {resumed} to {reached}, done twice;")
-    rest = lengths[1] - lengths[0] - script_start - repeated  # steps don't always take as long
-    print(f"  {rest:.1f} s are left. Between them it had no instance for {waited:.1f} s,", end=" ")
-    print("which isn't billed.")
+    print(f"together {script_start + repeated:.1f} s. The phases differ by", end=" ")
+    print(f"{lengths[1] - lengths[0]:.1f} s: two runs differ in speed, too (not measured here).")
+    print(f"Between its parts the second job had no instance for {waited:.1f} s: not billed.")
 if not same and target == "aws":
     print("The second instance may have another processor, whose sums can differ in the last bit:")
     print("compare the losses before you suspect the checkpoint.")
@@ -239,15 +243,16 @@ workshop.save_results(
 )
 
 # %% [markdown]
-# What came after the last checkpoint is done again: at most `checkpoint_every` steps, and half of
-# that on average; more if the newest checkpoint wasn't in S3 yet.
+# What came after the last checkpoint is done again. If the newest has reached S3, that is at most
+# `checkpoint_every` steps, and half of that on average; otherwise more.
 #
 # Don't count on a warning: EC2 gives the owner of an instance [two minutes'
 # notice](https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-interruptions.html), but
 # SageMaker's pages don't promise that your script is told.
 #
-# On a GPU the weights are close, but often not equal: some operations add in a different order each
-# time ([PyTorch](https://docs.pytorch.org/docs/stable/notes/randomness.html)).
+# On a GPU the weights are often not equal: some operations add in a different order each time
+# ([PyTorch](https://docs.pytorch.org/docs/stable/notes/randomness.html)). The difference starts in
+# the last bits and can grow with every step: compare losses and accuracy.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## What a checkpoint must hold
@@ -329,6 +334,8 @@ guess.compare(equal=sum(value == 0 for value in difference.values()))
 largest = max(part.abs().max().item() for part in whole[0].parameters())
 loss = torch.nn.functional.cross_entropy(whole[0](images), labels).item()
 print(f"Uninterrupted: the largest parameter is {largest:.2f}, the loss at the end {loss:.4f}.")
+higher = sum(value > loss for value in list(losses.values())[:3])
+print(f"Of the three incomplete ones {higher} end at a higher loss, {3 - higher} at a lower one.")
 shown = {"largest difference of any parameter": difference, "loss at the end": losses}
 pd.DataFrame(shown).map("{:.4g}".format)
 
@@ -340,8 +347,8 @@ assert min(list(difference.values())[:3]) > 1e-4, (
 workshop.save_results(resumed_with=difference)
 
 # %% [markdown]
-# The incomplete ones raised no error: you get a *different* training, and its loss doesn't tell you
-# (one is even lower here).
+# The incomplete ones raised no error: you get a *different* training, and without the uninterrupted
+# one beside it, its loss doesn't tell you.
 #
 # Other trainings have more to save: a learning rate schedule, the loss scale of mixed precision
 # (`GradScaler`), the state of the random numbers (dropout, augmentation).
@@ -365,12 +372,12 @@ workshop.show_function("train/train_torch.py", "resume")
 #
 # Writing a checkpoint takes C seconds, an interruption comes every M seconds on average, and t
 # seconds lie between two checkpoints. Writing adds C / t to each second of work. An interruption
-# costs half an interval on average, t / 2, and one comes every M seconds: that adds t / (2 M). The
-# sum is smallest at the square root of 2 C M ([Young,
+# costs half an interval on average, which adds t / (2 M). The sum is smallest at the square root of
+# 2 C M ([Young,
 # 1974](https://doi.org/10.1145/361147.361115); [Daly,
 # 2006](https://doi.org/10.1016/j.future.2004.11.016) refines it for a C that is not much smaller
 # than M). Not in the sum: the new start, which costs the same at any interval, and the copying to
-# S3 (a checkpoint that isn't there yet is lost). C is measured here; M = 1 hour is an example.
+# S3. C is measured here; M = 1 hour is an example.
 
 # %%
 script = runpy.run_path(str(workshop.TRAIN / "train_torch.py"))
@@ -405,16 +412,17 @@ best, low, high = (
 large = math.sqrt(2 * 30 * between_interruptions)
 print(f"Best here: a checkpoint every {best:.1f} s ({low:.1f} to {high:.1f}), ", end="")
 print(f"{best / step_seconds:,.0f} steps; this lesson writes one every {here:.1f} s.")
-print("(Without the copying to S3, which sets the limit for so small a model.)")
+print("(Without the copying to S3, which probably sets the limit for so small a model.)")
 print(f"A model whose checkpoint takes 30 s: every {large / 60:.0f} minutes, ", end="")
 print(f"and {100 * extra(large, 30):.0f} % comes on top.")
 
 # %% [markdown]
 # Does it hold? Jobs with checkpoints of 30 s are killed (`kill -9`) once an hour on average, and
 # resumed: `schedules` of them at an eighth of the best interval, at the best, and at eight times
-# the best, with the same random times (seeded: yours, too). Hours pass in seconds: on a job's own
-# clock a step counts as 10 s. The formula says that the two wrong intervals cost the same.
-# **Predict, then run.**
+# the best, with the same random times (a fixed seed: your run draws the same). Hours pass in
+# seconds: on a job's own clock a step counts as 10 s. This tests the arithmetic; whether a cloud
+# interrupts at random like this, it can't say. The formula says that the two wrong intervals cost
+# the same (all but: an interval is whole steps of 10 s). **Predict, then run.**
 
 # %% slideshow={"slide_type": "slide"}
 no_difference = "no difference to be seen"
@@ -458,6 +466,14 @@ shown.columns = ["formula, % on top", "refined", "measured, mean", "least", "mos
 shown.insert(0, "minutes", (shown.index * 10 / 60).to_numpy().round(1))
 shown.rename(steps_of).rename_axis("interval")
 
+# %% jupyter={"source_hidden": true}
+print("Eight times the best less an eighth, with the same random times:", end=" ")
+print(f"{100 * apart.mean():.1f} ± {200 * apart.sem():.1f} percentage points", end=" ")
+print("(mean ± 2 standard errors).")
+paid = f"0.3 x {1 + means['the best']:.2f} = {0.3 * (1 + means['the best']):.2f}"
+print("If spot were 70 % off (an example), a job at the best interval would cost")
+print(f"{paid} of the full price, plus the new starts.")
+
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert killed["weights"].nunique() == 1, "A job that was killed must end with the same weights."
 assert means.idxmin() == "the best", f"The best interval must cost least: {means}"
@@ -478,7 +494,7 @@ title += f"by the formula best every {large / 60:.0f} minutes; measured: {costs_
 at = np.geomspace(min(best, here) / 30, 30 * large, 200)
 up = "extra time for writing and\nrepeating, % of the work"
 writes = {
-    f"{1000 * write_seconds:.1f} ms to write (this model)": write_seconds,
+    f"{1000 * write_seconds:.1f} ms to write (this\nmodel): formula": write_seconds,
     "30 s to write: formula": 30,
 }
 refined = between_interruptions / at * np.expm1((at + 30) / between_interruptions) - 1
@@ -491,12 +507,13 @@ with plots.canvas(title, "seconds between two checkpoints", up) as axes:
         look = {"color": plots.COLOURS[number], "label": name}
         axes.plot(at, 100 * extra(at, write), **look)
         optimum = math.sqrt(2 * write * between_interruptions)
-        look = {"color": "black", "label": "" if number else "the best interval"}
+        look = {"color": "black", "fillstyle": "none", "markersize": 12}
+        look["label"] = "" if number else "the best interval"
         axes.plot(optimum, 100 * extra(optimum, write), "o", **look)
     look = {"color": plots.COLOURS[1], "label": "30 s to write: refined"}
     axes.plot(at, 100 * refined, ":", **look)
     axes.errorbar(10 * measured.index, 100 * measured["mean"], 200 * measured["sem"], **bars)
-    label = f"this lesson: every {here:.1f} s"
+    label = f"this lesson's interval, {here:.1f} s,\nby the formula"
     axes.plot(here, 100 * extra(here, write_seconds), "X", color="black", label=label)
     axes.set(xscale="log", yscale="log", ylim=(None, 100))
     axes.xaxis.set_major_formatter("{x:g}")
@@ -509,21 +526,20 @@ assert min(lost) == lost[1], f"The best interval must lose least: {lost}"
 workshop.save_results(write_ms=1000 * write_seconds, best_seconds=best, step_seconds=step_seconds)
 
 # %% [markdown]
-# Near the best the curve is flat: at half or twice the best interval the extra time grows by only a
-# quarter. Far from it too rarely is worse than too often, and worse than the formula says: work
-# that is done again can be interrupted, too. Daly's refined sum, M / t x (e<sup>(t + C) / M</sup> -
-# 1) - 1, counts that (column *refined*). So if in doubt, write more often. Is spot worth it? At 70
-# % off, 13 % on top costs 0.3 x 1.13 = 0.34 of the full price, and each new start.
+# Near the best the curve is flat: by the formula the extra time grows by only a quarter at half or
+# twice the best interval. Far from it too rarely is worse than too often, and worse than the
+# formula says: work that is done again can be interrupted, too. Daly's refined sum, M / t x
+# (e<sup>(t + C) / M</sup> - 1) - 1, counts that (column *refined*). So if in doubt, write more
+# often.
 #
-# ## Fewer ranks, and more again
+# ## Optional: fewer ranks, and more again
 #
 # Four ranks train, one on each instance, and an instance is taken away: must the job wait? A
-# checkpoint of DDP holds the model once, and says nothing of ranks. So another number of ranks can
-# continue from it, if the **global batch** stays, and if it is a multiple of that number: 48 images
-# are 12 for each of four ranks, or 16 for each of three. Step `s` must also see the *same* 48
-# images: the sampler shuffles by seed and epoch only, and gives each of `w` ranks every `w`-th
-# image. (Keep the batch *of a rank* instead, and the learning rate no longer fits.) A *sharded*
-# model, of which each rank holds a part, needs `torch.distributed.checkpoint` (DCP): [lesson
+# checkpoint of DDP says nothing of ranks. So another number of ranks can continue from it, if the
+# **global batch** stays, and if it is a multiple of that number: 48 images are 12 for each of four
+# ranks, or 16 for each of three. Step `s` must also see the *same* 48 images: the sampler shuffles
+# by seed and epoch only, and gives each of `w` ranks every `w`-th image. A *sharded* model, of
+# which each rank holds a part, needs `torch.distributed.checkpoint` (DCP): [lesson
 # 11](11_what_each_rank_must_hold.ipynb).
 #
 # The job below runs `torchrun` with 4, 3 and 4 ranks, one after the other, all on one instance, and
@@ -566,8 +582,8 @@ compared = next(event for event in elastic if event["event"] == "compared")
 rounding = compared["apart"] < 1e-5 * compared["largest"]
 kinds = ["equal to the last bit", "equal but for rounding", "another model that is as good"]
 elastic_is = kinds[0 if compared["apart"] == 0 else 1 if rounding else 2]
-print(f"Largest difference of any weight: {compared['apart']:.0e}; the largest weight is ", end="")
-print(f"{compared['largest']:.1f}.")
+print(f"Largest difference of any weight after {by_step['step'].max()} steps: ", end="")
+print(f"{compared['apart']:.0e}; the largest weight is {compared['largest']:.1f}.")
 guess.compare(elastic=elastic_is)
 ends = by_step.groupby("part").agg(ranks=("ranks", "first"), first=("step", "min"))
 ends = ends.join(by_step.groupby("part").agg(last=("step", "max"), loss=("loss", "last")))
@@ -581,12 +597,13 @@ assert rounding, f"Another number of ranks must not make another model: {compare
 workshop.save_results(elastic_ranks=parts, elastic_apart=compared["apart"])
 
 # %% [markdown]
-# Equal but for rounding: 48 gradients are added in other groups, by 12, by 16, or all at once.
-# `torchrun --nnodes 3:4 --max-restarts 5` restarts by itself: when an instance is lost or comes, it
-# stops all ranks and starts as many as there are. Batch and checkpoint remain your script's
-# business. Try [lose_an_instance.py](../scripts/demos/lose_an_instance.py), which needs a
-# switch with PyTorch 2.13, named there. A SageMaker job keeps its `instance_count`: to go on with
-# fewer, stop it, and start another with the same `checkpoint_s3_uri`
+# Equal but for rounding: 48 gradients are added in other groups, by 12, by 16, or all at once. Over
+# longer trainings, or at a higher learning rate, rounding can grow. `torchrun --nnodes 3:4
+# --max-restarts 5` restarts by itself: when an instance is lost or comes, it stops all ranks and
+# starts as many as there are. Batch and checkpoint remain your script's business. Try
+# [lose_an_instance.py](../scripts/demos/lose_an_instance.py), which needs a switch with PyTorch
+# 2.13, named there. A SageMaker job keeps its `instance_count`: to go on with fewer, stop it, and
+# start another with the same `checkpoint_s3_uri`
 # ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/model-checkpoints-resume.html)).
 
 # %% [markdown]
@@ -760,8 +777,7 @@ workshop.save_results(fixed=corrected.as_described, hang_seconds=hang.seconds)
 # 3. Let every rank print now and then what it is about to do: in a hang, read their last lines.
 
 # %% [markdown]
-# `workshop break` lists more failures, with symptom and remedy, and `workshop break rank-dies` runs
-# one. A slow job has no log that stops: exercise 5 is a lab with five jobs.
+# `workshop break` lists more failures, with symptom and remedy. Slow jobs: exercise 5.
 
 # %% [markdown]
 # ## Exercises
