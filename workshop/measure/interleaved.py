@@ -70,6 +70,21 @@ def band(noise: pd.Series) -> tuple[float, float]:
     return 1 / reach, reach
 
 
+def enough(rounds: int) -> int:
+    """How many of so many rounds must lie on one side of 1 to show a direction; 5 of 5, 8 of 9.
+
+    A sign test, two-sided: that many or more would do so by chance in at most 7 of 100 cases. With
+    fewer than 5 rounds no number is enough: rounds + 1.
+    """
+    for most in range(rounds // 2 + 1, rounds + 1):
+        if (
+            2 * sum(math.comb(rounds, count) for count in range(most, rounds + 1))
+            <= 0.07 * 2**rounds
+        ):
+            return most
+    return rounds + 1
+
+
 def verdict(by_round: pd.Series, noise: pd.Series) -> str:
     """ "faster" or "slower", or "no difference shown" where noise may be the reason.
 
@@ -77,16 +92,14 @@ def verdict(by_round: pd.Series, noise: pd.Series) -> str:
         by_round: how many times as fast, round by round.
         noise: the same of two identical configurations (A/A).
 
-    A difference is shown if its median lies outside the band of `noise`, and if so many rounds
-    being on one side of 1 would happen by chance in at most 7 of 100 cases (a sign test, two-sided:
-    5 of 5, 6 of 6, 8 of 9 ...). So fewer than 5 rounds show nothing.
+    A difference is shown if its median lies outside the band of `noise`, and if `enough` rounds are
+    on one side of 1. So fewer than 5 rounds show nothing.
     """
     above = int((by_round > 1).sum())
     rounds = len(by_round)
     most = max(above, rounds - above)
-    chance = 2 * sum(math.comb(rounds, count) for count in range(most, rounds + 1)) / 2**rounds
     median = by_round.median()
     low, high = band(noise)
-    if chance > 0.07 or low <= median <= high:
+    if most < enough(rounds) or low <= median <= high:
         return "no difference shown"
     return "faster" if median > 1 else "slower"

@@ -52,3 +52,8 @@ def test_a_ratio_is_taken_within_its_round():
 )
 def test_a_difference_is_shown_beyond_noise_and_chance(by_round, noise, expected):
     assert interleaved.verdict(pd.Series(by_round), pd.Series(noise)) == expected
+
+
+def test_so_many_rounds_on_one_side_are_hardly_chance():
+    rounds = {0: 1, 4: 5, 5: 5, 6: 6, 7: 7, 8: 8, 9: 8, 10: 9, 15: 12}
+    assert {count: interleaved.enough(count) for count in rounds} == rounds
