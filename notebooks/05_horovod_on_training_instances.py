@@ -238,8 +238,8 @@ done = workshop.run_jobs(jobs, large_channels)
 
 # %% [markdown]
 # The first place needs no job: `mpirun` in this notebook, with the hyperparameters as flags, which
-# is all that SageMaker does with them. (The same start measures smaller batches, for the next
-# section.)
+# is how SageMaker passes yours to the script. (The same start measures smaller batches, for the
+# next section.)
 
 # %%
 steps_of = {batch: 3 * steps for batch in short_batches} | {measured_batch: steps}
@@ -262,7 +262,7 @@ table(scalings).drop(columns="r").T
 # round of one against a round of the other, the median of all such pairs. (Locally there are two
 # pairs of such jobs; the larger noise counts.) Two jobs differ only if their medians do by more.
 
-# %% slideshow={"slide_type": "slide"}
+# %% jupyter={"source_hidden": true} slideshow={"slide_type": "slide"}
 speed_ups = pd.DataFrame(
     {name: scaling.rounds["alone"] / scaling.rounds["step"] for name, scaling in scalings.items()}
 )
@@ -297,46 +297,63 @@ verdicts = {name: compared(name, other) for name, other in pairs.items()}
 for name, verdict in verdicts.items():
     print(f"{name}, compared with {pairs[name]}: {verdict}")
 
+
 # %% jupyter={"source_hidden": true}
+def span(values, form: str = ".3g") -> str:
+    """The least and the largest value, or a single number where both read the same."""
+    return " to ".join(dict.fromkeys(format(edge, form) for edge in (min(values), max(values))))
+
+
 for name, other in identical.items():
     reach, share = typical_factor(name, other), [scalings[job].share for job in (name, other)]
     apart = max(middle[name], middle[other]) / min(middle[name], middle[other])
-    print(f"{name} and {other} are identical jobs: two of their rounds differ by", end=" ")
-    print(f"{reach - 1:.0%}, their medians by {apart - 1:.0%}.")
+    print(f"{name} and {other} are identical jobs: two of their rounds typically differ", end=" ")
+    print(f"by {reach - 1:.0%} (median of all pairs), their medians by {apart - 1:.0%}.")
     if max(of.low for of in share) > min(of.high for of in share):
         print("    Their shares of the ceiling don't even overlap: the rounds of one job resemble")
         print("    each other.")
-print(f"So a difference below {noise - 1:.0%} can't show. A larger one is a difference of", end=" ")
-print("these jobs; of the places, only with several jobs in each.")
+print(f"So a difference below {noise - 1:.0%} can't show. (What has no twin, as mpirun", end=" ")
+print("here, may be noisier.) A larger one is a difference of these jobs; of the places, only with")
+print("several jobs in each.")
 shares = {name: of.rounds.div(of.rounds["alone"], axis=0) for name, of in scalings.items()}
 exposed = [shares[name]["exposed"].median() for name in (first, again)]
 if max(exposed) > 1.5 * min(exposed):
     print(f"Exposed communication of {first}: {exposed[0]:.0%} and {exposed[1]:.0%} of a", end=" ")
     print("step of one process. Don't compare the next picture's green parts across jobs.")
 
-# %% slideshow={"slide_type": "slide"}
+# %% jupyter={"source_hidden": true}
 of_n = [name for name, scaling in scalings.items() if scaling.world_size == n]
+of_all = [name for name in scalings if name not in of_n]
 against_one = {
     name: interleaved.verdict(speed_ups[name], of.rounds["step"] / of.rounds["again"])
     for name, of in scalings.items()
 }
 faster = sum(against_one[name] == "faster" for name in of_n)
-edges = dict.fromkeys(f"{edge(middle[of_n]):.2g}" for edge in (min, max))
+outcomes = {compared(name, other) for name in of_all for other in (first, again)}
+than = outcomes.pop() if len(outcomes) == 1 else "no difference shown"  # each job must say the same
+than = f"no difference from {first} shown" if "no " in than else f"{than} than {first}"
+
+# %% jupyter={"source_hidden": true} slideshow={"slide_type": "slide"}
 title = f"{n} ranks: faster than one process in {faster} of {len(of_n)} measurements"
-title += f" ({' to '.join(edges)} times)"
+title += f" ({span(middle[of_n], '.2f')} times);"
+title += f"\n{n * m} ranks: {than} ({span(middle[of_all], '.2f')} times)"
 if set(verdicts.values()) == {"no difference shown"}:
-    title += f";\ndifferences of places below {noise - 1:.0%} can't be seen here"
+    title += f"; places: no difference beyond {noise - 1:.0%}"
 parts = {name: share[["compute", "wait", "exposed"]].median() for name, share in shares.items()}
 parts = pd.DataFrame(parts).T.clip(lower=0).rename(columns={"exposed": "exposed communication"})
 spread = interleaved.summary(pd.DataFrame({name: share["step"] for name, share in shares.items()}))
 x = "one process's step = 1; medians of rounds (needn't add up; below 0 drawn as 0)"
 plots.stacked_bars(parts, title, x, spread=spread)
 guess.compare(two=middle[first], all_ranks=middle[both])
+grown = parts.columns[parts.loc[of_all].min() > parts.loc[[first, again]].max()]
+print(f"{n * m} ranks on {cores}: {than} (each job against each).")
+if "slower" in than and len(grown):
+    print(f"Larger in each job of {n * m}: {', '.join(grown)}.")
 
 # %% [markdown]
-# Each place had one job. Its rounds show how it varied, not how the next job would. With more ranks
-# than cores, added ranks have nothing to compute on. On AWS each instance brings its own cores, and
-# the question becomes how fast the network between them is (lesson 06).
+# Each place had one job, or two identical ones; the rounds don't show how the next job would vary.
+# More ranks than cores take turns on them, and each has its own fixed costs. On AWS each instance
+# brings its own cores, and the question becomes how fast the network between them is (lesson 06).
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 for name, scaling in scalings.items():
@@ -359,14 +376,16 @@ workshop.save_results(
 # **Predict.** Two ranks save half of one process's step, and pay for the exchange. So they are
 # slower if the exchange costs more than that half: if one process's step is shorter than twice the
 # exchange, whose time alone is in the table above. But does it cost what it takes alone? Guess the
-# limit that the steps show. (Column *limit*: twice what a step takes beyond half of one process's.
-# Where the limit equals one process's step, both are equally fast; the answer is from the row that
-# is nearest to that.)
+# limit that the steps show.
 
 # %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
     limit="Below how many ms of one process's step are two ranks slower than one process?",
 )
+
+# %% [markdown]
+# *Limit* = 2 x (step of two ranks − half of one process's step). The answer is from the row whose
+# limit is nearest to one process's step.
 
 # %% slideshow={"slide_type": "slide"}
 milliseconds = {batch: 1000 * scaling.rounds for batch, scaling in by_batch.items()}
@@ -391,22 +410,34 @@ nearest = (limits / lengths["one process, ms"] - 1).abs().idxmin()
 guess.compare("computed", limit=limits[nearest])
 lengths.round(2)
 
-
 # %% jupyter={"source_hidden": true}
-def span(values, form: str = ".3g") -> str:
-    """The least and the largest value, or a single number where both read the same."""
-    return " to ".join(dict.fromkeys(format(edge, form) for edge in (values.min(), values.max())))
-
-
 at, ups = lengths["one process, ms"], lengths["speed-up"]
 short = lengths.loc[short_batches]
 alone_ms, exposed = short["exchange alone, ms"], short["exposed communication, ms"]
 print(f"The exchange alone takes {span(alone_ms, '.1f')} ms; what it adds to a step,", end=" ")
 print(f"{span(exposed, '.1f')} ms.")
 print(f"Limit from the exchange alone: {n / (n - 1) * alone_ms.median():.1f} ms;", end=" ")
-print(f"from the measured steps: {span(limits)} ms.")
-print(f"({measured_batch} images, {lengths['limit, ms'].iloc[-1]:.1f} ms, aren't in it:", end=" ")
-print("the noise of two long times.)")
+print(f"from the measured steps: {span(limits)} ms. Beyond 1/{n} of one process's step and")
+beyond = {"more computing": [], "waiting": [], "more exchange": []}
+for ms in (milliseconds[batch] for batch in short_batches):
+    beyond["more computing"].append((ms["compute"] - ms["alone"] / n).median())
+    beyond["waiting"].append(ms["wait"].median())
+    beyond["more exchange"].append((ms["exposed"] - ms["exchange"]).median())
+print("the exchange alone, a step of two has", end=" ")
+print(", ".join(f"{span(ms, '.1f')} ms {cause}" for cause, ms in beyond.items()), end=".\n")
+
+# %% jupyter={"source_hidden": true}
+ms, longest = milliseconds[measured_batch], lengths.loc[measured_batch]
+floor = (by_batch[measured_batch].noise.high - 1) * ms["step"].median()
+if_all_exposed = ms["compute"] + ms["wait"] + ms["exchange"]
+hidden = interleaved.verdict(if_all_exposed / ms["step"], ms["step"] / ms["again"])
+words = {"faster": "less than alone, so a part is hidden", "slower": "more than alone"}
+print(f"At {measured_batch} images the exchange adds", end=" ")
+print(f"{longest['exposed communication, ms']:.1f} ms (noise floor {floor:.1f} ms):", end=" ")
+print(words.get(hidden, "whether a part is hidden is lost in the noise"), end=".\n")
+above = f"the speed-up is above {n}, see lesson 01"
+why = above if longest["limit, ms"] < 0 else f"its noise floor is {n / (n - 1) * floor:.1f} ms"
+print(f"({measured_batch} images, {longest['limit, ms']:.1f} ms, aren't in the limit: {why}.)")
 at_lengths = {
     verdict: ", ".join(f"{ms:.3g}" for ms in at[lengths["verdict"] == verdict])
     for verdict in ("slower", "faster")
@@ -440,10 +471,10 @@ with plots.canvas(title, x, "times as fast as one process", size=(7.5, 3.4), alt
     axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
 
 # %% [markdown]
-# The overhead is also whatever dividing doesn't divide: with few images even ranks that exchange
-# nothing gain less (the ceiling), and with short steps the exchange may add more than it takes
-# alone. (Alone it takes about one of Horovod's cycles of 1 ms, lesson 04; in a step its gradients
-# may need several.) Choose the batch, and so the length of a step, before you choose where to run.
+# Verdicts: lesson 01's rule (8 of 9 rounds on one side, median outside the noise). The overhead is
+# also what dividing doesn't divide: with few images even ranks that exchange nothing gain less (the
+# ceiling). And in a step the gradients perhaps need several of Horovod's cycles of 1 ms (lesson
+# 04). Choose the batch, and so the length of a step, before you choose where to run.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(by_length=lengths.reset_index().to_dict("list"), limits=limits.to_dict())
@@ -575,9 +606,9 @@ workshop.save_results(different_without_averaging=different_alone)
 # makes training faster.
 #
 # **TensorFlow's own way.** **MultiWorkerMirroredStrategy** keeps a copy of the model, a *replica*,
-# in each worker, and averages gradients with its own all-reduce, over gRPC. There is no `mpirun`:
-# SageMaker starts the script on every instance and lists the workers in the environment variable
-# `TF_CONFIG`. Each step of the Horovod script has its counterpart in
+# in each worker, and averages gradients with its own all-reduce; here, on CPUs, over gRPC. There is
+# no `mpirun`: SageMaker starts the script on every instance and lists the workers in the
+# environment variable `TF_CONFIG`. Each step of the Horovod script has its counterpart in
 # [`train_tf_mirrored.py`](../scripts/train/train_tf_mirrored.py):
 #
 # | | Horovod | MultiWorkerMirroredStrategy |
@@ -588,7 +619,7 @@ workshop.save_results(different_without_averaging=different_alone)
 # | start equal | `broadcast_variables` | variables created in `strategy.scope()` |
 # | save | rank 0 alone | rank 0 alone; all wait for it |
 #
-# The first table below compares these two jobs' requests with that of the 2 x 2 job.
+# The first table below compares these two jobs' requests with those of the 2 x 2 jobs.
 
 # %%
 multi_worker = {"distribution": {"multi_worker_mirrored_strategy": {"enabled": True}}}

@@ -105,7 +105,7 @@ print(unshaped or "This machine can limit the bandwidth between instances.")
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # **Predict.** A link of 20 Mbit/s carries 2.5 MB per second. A step on one instance takes about 0.1
-# to 0.2 s; a second instance can save half of it.
+# to 0.2 s; a second instance can save half of it. (Two ranks of a ring send their gradients once.)
 
 
 # %% slideshow={"slide_type": "-"}
@@ -252,21 +252,16 @@ with plots.canvas(title, x, y, size=(8.5, 4.2), alt=alt) as axes:
 # %% [markdown]
 # The black marks use the measured step of one instance, what the two ranks computed and waited, and
 # the bytes. They know nothing else of an all-reduce, so without a limit they can be too high or too
-# low. The same numbers of half of the rounds, the middle ones, put the limit into the stripe. Where
-# the dots are below 1 you pay for two instances and wait longer; where their median lies in the
-# grey band, noise may be the reason.
+# low. (Dots above 2: lesson 01.) Each round gives a limit, too; the stripe holds the middle half of
+# them. Where the dots are below 1 you pay for two instances and wait longer. Where their median
+# lies in the grey band, or too few of them on one side of 1 (lesson 01's sign test), no difference
+# is shown.
 
 # %% jupyter={"source_hidden": true} slideshow={"slide_type": "slide"}
 answers = {"two": medians["gain"].iloc[0], "exposed": 1000 * medians["exposed"].iloc[-1]}
 slow = [shown(link) for link in links_shown if verdicts[link] == "slower"]
 answers["first"] = slow[0] if slow else never
 guess.compare(**{name: answers[name] for name in questions})
-above = sweep["gain"] > 2
-others = sweep["job"].isin(sweep["job"][above]) & ~above
-for words, rounds_of in {"Rounds above 2": above, "Their jobs' other rounds": others}.items():
-    if rounds_of.any():
-        took = 1000 * sweep["alone"][rounds_of]
-        print(f"{words}: one process took {took.min():.0f} to {took.max():.0f} ms.")
 for link in links_shown:
     if link != "wide":
         print(f"Sending at {shown(link)}: computed {1000 * sending[link]:.0f} ms,", end=" ")
@@ -274,9 +269,14 @@ for link in links_shown:
 if limited:
     print(f"Dividing the batch saves {1000 * saved.median():.0f} ms in the median round:", end=" ")
     print(f"enough for {gradient_bytes / 1e6:.2f} MB at {of_rounds.median():.2g} Mbit/s.")
+count = int(sweep.groupby("link").size().min())
+print(
+    f"For a verdict {interleaved.must_agree(count)} of {count} rounds have to lie on one side of 1."
+)
 ranges = sweep.groupby("link")["gain"].agg(["min", "median", "max"]).loc[links_shown]
 against = ranges.join(bands).round(2)
 against.columns = ["lowest", "median", "highest", "noise floor, low", "noise floor, high"]
+against["rounds above 1"] = (sweep["gain"] > 1).groupby(sweep["link"]).sum()
 against.assign(verdict=verdicts).set_axis(pd.Index(names, name="two instances against one"))
 
 # %% jupyter={"source_hidden": true} slideshow={"slide_type": "slide"}
@@ -308,9 +308,9 @@ for name, job in here.items():
 # %% [markdown]
 # What grows is **exposed communication**, the part of sending that nothing hides. (Lesson 07 hides
 # some of it behind the computing of a model with many layers.) As a difference of measured times it
-# is mostly noise where it is small. Where it is longer than computed, packet headers account for
-# about 4 %; the rest (latency, the limiter) isn't separated here, and two instances need a faster
-# link than the computed limit.
+# is mostly noise where it is small. Where it is longer than computed, two instances need a faster
+# link than the computed limit; packet headers account for about 4 %, and the rest (latency, the
+# limiter) isn't separated here. Nor is noise from a part that was hidden, where it is shorter.
 #
 # The computed limit, in bit/s, is 8 x bytes / seconds that dividing saves: more gradients raise it,
 # more computing lowers it. With 100 times the gradients and the same computing it would be 100
@@ -353,7 +353,7 @@ diagrams.vpc(ids | {"zone": subnet["AvailabilityZone"]})
 # A gateway endpoint is a route to S3 that avoids the internet, an interface endpoint a network card
 # that stands for another AWS service, a NAT gateway a way out to the internet. EFA: below. (AWS:
 # [training in a VPC](https://docs.aws.amazon.com/sagemaker/latest/dg/train-vpc.html), read on
-# 2026-11-21. `workshop preflight` checks all this before you pay.)
+# 2026-11-21. `workshop preflight` checks all this.)
 #
 # Below are the rules of this group. Which lines let rank 0 reach rank 1 on another instance?
 
@@ -396,10 +396,8 @@ workshop.save_results(rules=rules, network=network)
 #
 # ## One large instance or many small ones?
 #
-# In a ring each rank sends nearly twice its gradients wherever it is, and only the *last* rank of
-# an instance sends to another instance. So an instance's link carries 2 (N - 1) / N times the
-# gradients, however many instances there are: 2 x 4 should take as long as 4 x 2, and only 1 x 8,
-# which uses no network, should be much faster. (`2 x 4` is 2 instances with 4 ranks each.)
+# In a ring each rank sends 2 (N - 1) / N times its gradients, wherever it is, and only the *last*
+# rank of an instance sends to another instance. (`2 x 4` is 2 instances with 4 ranks each.)
 #
 # Two algorithms are measured: `gloo`, PyTorch's ring, and `hierarchical`, the subject of lesson 07,
 # which adds up within each instance first. Then only the sums travel: 2 (n - 1) / n times the
@@ -470,12 +468,12 @@ found_ms, model_ms, *range_ms = (
 )
 
 # %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "subslide"}
-seconds = found_ms["gloo"] / 1000
+gloo_ms = found_ms["gloo"]
 title = f"gloo, {layout_megabytes} MB, {layout_ranks} ranks"
-if len(seconds) > 1:
-    over = dict.fromkeys(f"{edge(seconds.iloc[1:]):.2g}" for edge in (min, max))
-    title = f"{layout_megabytes} MB: gloo takes {seconds.iloc[0]:.1g} s within one instance,"
-    title += f"\n{' to '.join(over)} s where it crosses links of {shown(layout_link)}"
+if len(gloo_ms) > 1:
+    over = dict.fromkeys(f"{edge(gloo_ms.iloc[1:]):.0f}" for edge in (min, max))
+    title = f"{layout_megabytes} MB: gloo takes {gloo_ms.iloc[0]:.0f} ms within one instance,"
+    title += f"\n{' to '.join(over)} ms where it crosses links of {shown(layout_link)}"
 found_ms.index.name = "instances x ranks on each"
 x = "ms for an all-reduce: the median, and the range of blocks"
 plots.grouped_bar_chart(found_ms, title, x, bounds=model_ms, spread=range_ms, source=source)
@@ -516,20 +514,19 @@ workshop.save_results(placed=placed.to_dict("records"))
 
 # %% [markdown]
 # Black marks are computed, with lesson 02's model, from single messages that each job timed on its
-# own links. *Floor* is the time of the bytes alone, at the link's bandwidth. By bytes, hierarchical
-# gains most on few instances with many ranks each.
+# own links. *Floor* is the time of the bytes alone, at the link's bandwidth. By bytes gloo takes as
+# long on 4 x 2 as on 2 x 4, since 2 (N - 1) / N doesn't depend on the number of instances, and
+# hierarchical gains most on few instances with many ranks each.
 #
-# So with a GPU for each rank, **fill an instance before you take a second one**: what counts is the
+# With a GPU for each rank, **fill an instance before you take a second one**: what counts is the
 # bandwidth *per GPU*. Below, two full 8-GPU instances average 1 GB of gradients hierarchically, and
 # *binds* names the part that takes longer: within an instance (over **NVLink**, Nvidia's direct
-# links between GPUs), or over the network. (Computed. p3 is retired; it shows what a slow network
-# does. NVLink's GB/s per GPU and direction: [a list of data
-# sheets](https://github.com/stas00/ml-engineering/blob/master/network/README.md#nvlink), read on
-# 2026-11-25.)
+# links between GPUs), or over the network. (Computed. NVLink's GB/s per GPU and direction: [a list
+# of data sheets](https://github.com/stas00/ml-engineering/blob/master/network/README.md#nvlink),
+# read on 2026-11-25.)
 
-# %%
-nvlink = {"ml.p3.16xlarge": 150, "ml.p3dn.24xlarge": 150, "ml.p4d.24xlarge": 300}
-nvlink["ml.p5.48xlarge"] = 450
+# %% jupyter={"source_hidden": true}
+nvlink = {"ml.p4d.24xlarge": 300, "ml.p5.48xlarge": 450}
 binds = {}
 for name, within in nvlink.items():
     gbit = bandwidth.network_performance(name).gbit  # per second, of an instance
@@ -547,21 +544,11 @@ pd.DataFrame.from_dict(binds, orient="index").round(1)
 #
 # ## What NCCL does between instances
 #
-# (To read: no cell uses it; exercise 2 shows such logs.) On GPUs you don't call gloo but **NCCL**,
-# Nvidia's library, through DDP, Horovod or others. For each size it estimates α + β · bytes of
-# every algorithm it has, and takes the fastest:
-#
-# - **Ring**: lesson 02's. Best for large messages on three instances or more.
-# - **Tree**: two binary trees over the *instances*, half of the bytes on each; within an instance a
-#   chain. About 2 log₂ n hops over the network in place of 2 (n - 1), so it wins for short
-#   messages. On two instances the bytes cross the network once: it *is* hierarchical, and NCCL
-#   often takes it there for large messages, too
-#   ([nccl#946](https://github.com/NVIDIA/nccl/issues/946)).
-# - **NVLS** (NVLink SHARP): the NVLink switch of H100 and later does the adding;
-#   NVLSTree joins such instances.
-#
-# Which way bytes go is in the log of a job with
-# `environment={"NCCL_DEBUG": "INFO"}`. Lines of this form (shortened) say that **EFA is in use**:
+# (Exercise 2 shows such logs.) On GPUs you don't call gloo but **NCCL**, Nvidia's library, through
+# DDP, Horovod or another framework. For each size it estimates α + β · bytes of every algorithm it
+# has (ring, tree, NVLS: folded below), and takes the fastest. Which way bytes go is in the log of a
+# job with `environment={"NCCL_DEBUG": "INFO"}`. Lines of this form (shortened) say that **EFA is in
+# use**:
 #
 # ```text
 # [0] NCCL INFO NET/OFI Selected provider is efa, fabric is efa (found 4 nics)
@@ -571,11 +558,22 @@ pd.DataFrame.from_dict(binds, orient="index").round(1)
 # ```
 #
 # Rank 7 is the last of its instance and sends over the network, straight from the GPU's memory
-# (`GDRDMA`); ranks 0 and 1 share NVLink (`P2P`). With `NET/Socket` in place of `NET/AWS Libfabric`
-# all between instances goes over TCP: then look for the plugin aws-ofi-nccl in the image, and for
-# the security group's rules.
+# (`GDRDMA`); ranks 0 and 1 reach each other directly (`P2P`): on such instances over NVLink. With
+# `NET/Socket` in place of `NET/AWS Libfabric` everything between instances goes over TCP. On a type
+# with EFA, look for the plugin aws-ofi-nccl in the image. A wrong security group usually shows as a
+# hang or an error
+# ([an example](https://github.com/gardener/gardener-extension-provider-aws/issues/1832)).
 #
-# <details><summary>To force an algorithm, and to measure a cluster</summary>
+# <details><summary>The algorithms; to force one, and to measure a cluster</summary>
+#
+# - **Ring**: lesson 02's. Often best for very large messages on a few instances, without NVLS.
+# - **Tree**: two binary trees over the *instances*, half of the bytes on each; within an instance a
+#   chain. About 2 log₂ n hops over the network in place of 2 (n - 1), so it wins for short
+#   messages. On two instances the bytes cross the network once: it *is* hierarchical, and NCCL
+#   often takes it there for large messages, too
+#   ([nccl#946](https://github.com/NVIDIA/nccl/issues/946)).
+# - **NVLS** (NVLink SHARP): the NVLink switch of H100 and later does the adding;
+#   NVLSTree joins such instances.
 #
 # `NCCL_ALGO=Ring` or `Tree` forces one, to compare. **nccl-tests** (`all_reduce_perf -b 8 -e 1G -f
 # 2`) prints two bandwidths: *algbw* is bytes / time; **busbw** is that times 2 (N - 1) / N, which
@@ -588,15 +586,16 @@ pd.DataFrame.from_dict(binds, orient="index").round(1)
 #
 # This is what AWS documents for some types (EC2's
 # [DescribeInstanceTypes](https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_NetworkCardInfo.html),
-# read on 2026-11-21). `Gbit/s` is what an instance can sustain; it can hold `burst` for minutes
-# only, and "up to 10 Gigabit" in a catalogue means the burst. A dash: no burst, or a price that the
-# kit doesn't know.
+# read on 2026-11-21). `Gbit/s` is what an instance can sustain; it can hold `burst` typically for 5
+# to 60 minutes (EC2's page, linked below), and "up to 10 Gigabit" in a catalogue means the burst. A
+# dash: no burst, or a price that the kit doesn't know.
 
-# %% slideshow={"slide_type": "slide"}
+# %% jupyter={"source_hidden": true} slideshow={"slide_type": "slide"}
 types = ["ml.m5.xlarge", "ml.c5.xlarge", "ml.c5.2xlarge", "ml.c5n.18xlarge", "ml.g4dn.xlarge"]
 types += ["ml.g5.xlarge", "ml.p4d.24xlarge", "ml.p5.48xlarge"]
 choose = workshop.cost_table({"instance_type": name, "instance_count": 1} for name in types)
 choose = choose.set_index("instance_type")[["USD per hour"]]
+choose = choose.map(lambda usd: f"{usd:.3f}", na_action="ignore")
 of_type = [bandwidth.network_performance(name) for name in types]
 choose["Gbit/s"] = [row.gbit for row in of_type]
 choose["burst"] = [row.burst_gbit for row in of_type]
@@ -610,7 +609,7 @@ choose.astype(object).where(choose.notna(), "-")
 #
 # - **One zone.** Traffic between zones travels farther, and each GB is billed.
 # - **Several connections.** A single TCP connection gets at most 5 Gbit/s, 10 inside a *cluster
-#   placement group*, 25 with ENA Express; SageMaker lets you set neither
+#   placement group*, 25 with ENA Express; we found no setting of a job for either
 #   ([EC2](https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-network-bandwidth.html),
 #   read on 2026-11-21). NCCL opens 16 by itself on AWS
 #   ([NVIDIA](https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html), read on
@@ -619,13 +618,13 @@ choose.astype(object).where(choose.notna(), "-")
 #   have it, mostly the largest of their families. Its traffic stays within one zone
 #   ([AWS](https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa.html), read on 2026-11-24).
 #
-# Before you plan with p4d or p5, request a quota: the default is 0 and approval takes days. And
-# measure a link more than once: where your instances are differs from job to job.
+# Before you plan with p4d or p5, request a quota: the default is usually 0, and approval can take
+# days. And measure a link more than once: where your instances are differs from job to job.
 #
 # ## Optional: one zone or two?
 #
 # **Latency** is what a message takes before its first byte arrives: α. AWS says that a region's
-# zones are up to 100 km apart, with single-digit milliseconds between them
+# zones are up to 100 km and single-digit milliseconds apart
 # ([AWS](https://docs.aws.amazon.com/whitepapers/latest/aws-fault-isolation-boundaries/availability-zones.html),
 # read on 2026-11-24). One user's pings of 2014: 0.45 ms there and back within a zone, and up to 2.1
 # ms to another ([gist](https://gist.github.com/josephmisiti/10312241), read on 2026-11-24). Half of

@@ -42,6 +42,11 @@ class Estimate:
         median, low, high = (f"{x:#.2g}".rstrip(".") for x in (self.median, self.low, self.high))
         return f"{median} ({low} to {high})"
 
+    @property
+    def fixed(self) -> str:
+        """With two decimals, to compare several: "0.93 (0.90 to 1.04)"."""
+        return f"{self.median:.2f} ({self.low:.2f} to {self.high:.2f})"
+
 
 @dataclass(frozen=True)
 class Scaling:
@@ -169,11 +174,11 @@ def table(scalings: Mapping[str, Scaling]) -> pd.DataFrame:
             "ranks": scaling.world_size,
             **{f"{part}, ms": round(1000 * ms, 1) for part, ms in scaling.medians.items()},
             "exchange alone, ms": round(1000 * scaling.rounds["exchange"].median(), 1),
-            "speed-up": scaling.speed_up.text,
-            "ceiling": scaling.ceiling.text,
-            "share of the ceiling": scaling.share.text,
+            "speed-up": scaling.speed_up.fixed,
+            "ceiling": scaling.ceiling.fixed,
+            "share of the ceiling": scaling.share.fixed,
             "r": scaling.r.text,
-            "noise (A/A), median round": f"a factor of {scaling.noise.high:#.3g}".rstrip("."),
+            "noise (A/A), median round": f"a factor of {scaling.noise.high:.2f}",
         }
         for name, scaling in scalings.items()
     }

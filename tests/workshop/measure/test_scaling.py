@@ -58,9 +58,10 @@ def test_records_that_are_no_measurement_are_refused():
 def test_the_table_has_a_row_for_each_configuration():
     scaling = Scaling.from_records([ABOUT, ROUND])
     row = table({"two ranks": scaling}).loc["two ranks"]
-    assert row["compute, ms"] == 115 and row["speed-up"] == "1.2 (1.2 to 1.2)"
+    assert row["compute, ms"] == 115 and row["speed-up"] == "1.25 (1.25 to 1.25)"
     assert row["exchange alone, ms"] == 23 and row["r"] == "0.20 (0.20 to 0.20)"
-    assert Estimate(**scaling.record()["share"]).text == row["share of the ceiling"]
+    assert row["noise (A/A), median round"] == "a factor of 1.00"
+    assert Estimate(**scaling.record()["share"]).fixed == row["share of the ceiling"]
 
 
 def test_half_of_the_ceiling_is_left_where_an_exchange_takes_as_long_as_computing():
