@@ -74,6 +74,7 @@ import workshop
 from workshop import plots
 from workshop.account import prices
 from workshop.jobs import vpc
+from workshop.measure import interleaved
 
 session = workshop.session(target=target, seat=seat)
 channels = session.upload("digits")
@@ -114,7 +115,8 @@ where = network and {
     "SecurityGroupIds": network["security_group_ids"],
 }
 place = "a network of SageMaker's own" if where is None else " or ".join(where["Subnets"])
-print(f"The endpoint's instance will be in {place}.")
+reason = " (lesson 06's stack isn't there)" if in_vpc and where is None else ""
+print(f"The endpoint's instance will be in {place}{reason}.")
 began = time.time()
 predictor = estimator.deploy(
     initial_instance_count=1, instance_type=serving_type, vpc_config_override=where, wait=False
@@ -129,7 +131,9 @@ print(f"The endpoint answers, {time.time() - began:.0f} s after deploy() was cal
 
 # %% [markdown]
 # Locally the emulator's own small server answers, with the same requests and handlers as
-# SageMaker's TensorFlow container. Its milliseconds and error texts are not AWS's.
+# SageMaker's TensorFlow container. Its milliseconds and error texts are not AWS's; there it takes
+# about 10 minutes until an endpoint answers ([AWS's guide of
+# 2023](https://github.com/awsdocs/amazon-sagemaker-developer-guide/blob/79df5036578837889509ae51d2d5acafa2ec620b/doc_source/kubernetes-sagemaker-jobs.md)).
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # Send requests in three ways: from one client, which waits for an answer before it sends the next
@@ -147,7 +151,7 @@ guess = workshop.guess(
 # A mean hides the slow answers, which users notice most. So report two numbers: half of the answers
 # take longer than the **median**, one in a hundred takes longer than the **99th percentile**. The
 # ways take turns, in random order. "1 client again" repeats the first way: a difference smaller
-# than the one between these two means nothing.
+# than the one between these two means nothing. Each number below is the median of the rounds'.
 
 # %%
 with np.load(next((workshop.DATA / "digits" / "test").glob("*.npz"))) as file:
@@ -187,29 +191,35 @@ for number in range(rounds):
 
 
 # %%
-def summary(percent: float) -> list[str]:
-    """For each number of clients a percentile of all answers, and its range over the rounds."""
-    texts = []
-    for parts in took.values():
-        by_round = np.percentile(parts, percent, axis=1)
-        low, high = by_round.min(), by_round.max()
-        texts.append(f"{np.percentile(parts, percent):.1f} (rounds: {low:.1f} to {high:.1f})")
-    return texts
+def for_each_round(percent: float) -> pd.DataFrame:
+    """A percentile of the answers, one that occurred: a row for each round."""
+    return pd.DataFrame(
+        {
+            name: np.percentile(parts, percent, axis=1, method="higher")
+            for name, parts in took.items()
+        }
+    )
 
 
+def in_words(by_round: pd.DataFrame) -> pd.Series:
+    """The median of the rounds, and their range."""
+    middle, low, high = interleaved.summary(by_round).map("{:.1f}".format).T.to_numpy()
+    return pd.Series(middle + " (rounds: " + low + " to " + high + ")", by_round.columns)
+
+
+medians, tails = for_each_round(50), for_each_round(99)
 per_second = pd.DataFrame(rate).median()
-columns = {"median, ms": summary(50), "99th percentile, ms": summary(99)}
-pd.DataFrame(columns | {"answers/s": per_second.round().astype(int)}, index=list(clients))
+columns = {"median, ms": in_words(medians), "99th percentile, ms": in_words(tails)}
+pd.DataFrame(columns | {"answers/s": per_second.round().astype(int)})
 
 # %% jupyter={"source_hidden": true}
-one_client, eight_clients = (np.median(took[name]) for name in ("1 client", "8 clients"))
-tails = {name: np.percentile(parts, 99) for name, parts in took.items()}
+one_client, eight_clients = medians["1 client"].median(), medians["8 clients"].median()
 slower, factor = eight_clients / one_client, one_client / np.median(each)
-medians = pd.DataFrame({name: np.median(parts, axis=1) for name, parts in took.items()})
 slower_by_round = medians["8 clients"] / medians["1 client"]
 apart = medians["1 client again"] / medians["1 client"]
 factor_by_round = medians["1 client"] / each
 waits = slower_by_round.min() > apart.max()
+stalled = (tails > 2 * tails.median()).sum()
 
 # %% [markdown]
 # A curve is a round; further right is slower.
@@ -218,6 +228,8 @@ waits = slower_by_round.min() > apart.max()
 title = f"Median answer: {one_client:.1f} ms with one client, "
 title += f"{eight_clients:.1f} ms with eight ({slower:.1f} times)"
 title += "" if waits else "\n(rounds overlap)"
+if stalled["8 clients"]:
+    title += f";\nwith eight, {stalled['8 clients']} of {rounds} rounds stalled"
 up = "share of answers that\ntook at most this long"
 with plots.canvas(title, "milliseconds until the answer", up, size=(7.5, 3.2)) as axes:
     share = np.arange(1, requests + 1) / requests
@@ -231,7 +243,7 @@ with plots.canvas(title, "milliseconds until the answer", up, size=(7.5, 3.2)) a
         place = {"transform": axes.get_yaxis_transform(), "va": "center", "fontsize": 9}
         axes.text(1.01, at, text, **place)
     axes.set(xscale="log", ylim=(0, 1.02))
-    axes.set_xlim(right=2 * max(tails.values()))  # a single answer may take far longer
+    axes.set_xlim(right=2 * tails.max().max())  # a single answer may take far longer
     left, right = axes.get_xlim()
     ticks = [1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000]
     axes.set_xticks([tick for tick in ticks if left < tick < right])
@@ -242,15 +254,19 @@ with plots.canvas(title, "milliseconds until the answer", up, size=(7.5, 3.2)) a
 # %% slideshow={"slide_type": "slide"}
 low, high = apart.min(), apart.max()
 print(f"One client: half of the answers took longer than {one_client:.1f} ms,")
-print(f"one in a hundred longer than {tails['1 client']:.1f} ms.")
+print(f"one in a hundred longer than {tails['1 client'].median():.1f} ms.")
+for name, number in stalled[stalled > 0].items():
+    print(f"{name}: in {number} of {rounds} rounds the 99th percentile is over twice the median's.")
+    print("A stall of this machine, or of the server? More rounds would tell how often.")
+print(f"Beyond a 99th percentile lie about {requests / 100:g} of a round's {requests} answers.")
 print(f"Eight clients: {slower:.1f} times as long in the median (rounds: ", end="")
 print(f"{slower_by_round.min():.1f} to {slower_by_round.max():.1f});")
 print(f"the same way twice: {low:.2f} to {high:.2f}. So ", end="")
 print("eight clients wait longer." if waits else "the rounds overlap: no proof.")
 if low > 1 or high < 1:
     print(f"(All rounds on one side of 1: chance does that in 1 of {2 ** (rounds - 1)} runs.)")
-print(f"In a request with 360 images each takes {np.median(each):.3f} ms: the time per image falls")
-print(f"by a factor of {factor:.0f} ", end="")
+print(f"In a request with 360 images each accounts for {np.median(each):.3f} ms: ", end="")
+print(f"the time per image falls\nby a factor of {factor:.0f} ", end="")
 print(f"(rounds: {factor_by_round.min():.0f} to {factor_by_round.max():.0f}).")
 guess.compare(median=one_client, slower=slower, factor=factor)
 
@@ -262,7 +278,7 @@ workshop.save_results(
     median_ms=one_client,
     slower=[slower_by_round.min(), slower, slower_by_round.max()],
     apart=[low, high],
-    tails_ms=tails,
+    tails_ms=tails.median().to_dict(),
     per_second=per_second.to_dict(),
     per_image_factor=[factor_by_round.min(), factor, factor_by_round.max()],
 )
@@ -275,16 +291,17 @@ workshop.save_results(
 middle = np.argsort(rate["8 clients"])[rounds // 2]  # the round with the median rate
 r = rate["8 clients"][middle]
 throughput = per_second["8 clients"] / per_second["1 client"]
-print(f"Eight clients get {throughput:.1f} times the answers of one, so the mean answer takes")
+print(f"Eight clients get {throughput:.2f} times the answers of one, so the mean answer takes")
 print(f"8 / {throughput:.2f} = {8 / throughput:.1f} times as long ", end="")
 print(f"(the median one {slower:.1f} times).")
 print(f"The median round: 8 / {r:.0f} answers a second = {8000 / r:.1f} ms; ", end="")
-print(f"its mean, measured: {np.mean(took['8 clients'][middle]):.1f} ms.")
+print(f"its mean, measured: {np.mean(took['8 clients'][middle]):.1f} ms")
+print("(at a round's end fewer than eight are under way).")
 together = np.median(each) * len(images)
 an_image = (together - one_client) / (len(images) - 1)
-print(f"A request with 360 images takes {together:.0f} ms, with one {one_client:.1f} ms. ", end="")
+print(f"A request with 360 images takes {together:.1f} ms, with one {one_client:.2f} ms. ", end="")
 print("If the time grows evenly,")
-print(f"an image costs {an_image:.3f} ms, a request itself {one_client - an_image:.1f} ms.")
+print(f"an image costs {an_image:.3f} ms, a request itself {one_client - an_image:.2f} ms.")
 
 # %% [markdown]
 # The law doesn't say *where* they wait. Here the clients are threads of one Python process, on the
@@ -293,8 +310,7 @@ print(f"an image costs {an_image:.3f} ms, a request itself {one_client - an_imag
 # clients are a *closed loop*: at most eight requests are under way. Users are an *open loop*: if
 # more requests arrive than the server can answer, the queue grows without end.
 #
-# 360 images share what a request itself costs, such as signing, HTTP and calling the model. Only a
-# few answers lie beyond a 99th percentile, so look at its range.
+# 360 images share what a request itself costs, such as signing, HTTP and calling the model.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Three objects, and only one costs money
@@ -308,7 +324,7 @@ configuration = sagemaker.describe_endpoint_config(
 )
 model = sagemaker.describe_model(ModelName=configuration["ProductionVariants"][0]["ModelName"])
 made = {
-    "model": (model, "archive, container image and role", "nothing"),
+    "model": (model, "archive, container image and role", "nothing (S3 apart)"),
     "endpoint configuration": (configuration, "model, type and number of instances", "nothing"),
     "endpoint": (endpoint, "the instances, with an address", "every second until deleted"),
 }
@@ -342,7 +358,7 @@ workshop.save_results(usd_a_month=a_month)
 # instance into your VPC, in one of two zones. SageMaker tries to spread an endpoint's instances
 # over zones
 # ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/deployment-best-practices.html)); if this
-# lesson's single one fails, nobody answers.
+# lesson's single one fails, nobody answers until SageMaker has replaced it.
 #
 # > **Beyond this lesson.**
 # > [Autoscaling](https://docs.aws.amazon.com/sagemaker/latest/dg/endpoint-auto-scaling.html) adds
@@ -354,7 +370,7 @@ workshop.save_results(usd_a_month=a_month)
 #
 # ## What is in model.tar.gz
 #
-# Lesson 00 looked inside. TensorFlow Serving looks for `1/saved_model.pb`; 1 is a version. The file
+# TensorFlow Serving looks for `1/saved_model.pb`; 1 is a version. The file
 # holds a function, so the server needs none of your Python code. (PyTorch's server calls yours: see
 # `scripts/train/inference.py`.) The function takes `images`, 8 x 8 x 1, pixels from 0 to 255:
 # dividing by 255 is the model's first layer, `Rescaling`.
@@ -387,11 +403,15 @@ for name, scale in {"0 to 255": 1.0, "divided twice": 1 / 255, "never divided": 
     body = {"instances": (scale * images).tolist()}
     answers = np.array(predictor.predict(body)["predictions"])
     right = answers.argmax(axis=1) == labels
-    scaled[name] = {"right answers": right.mean(), "mean confidence": answers.max(axis=1).mean()}
-table = pd.DataFrame(scaled).T
-table["right answers"] = table["right answers"].map("{:.1%}".format)
-table["mean confidence"] = table["mean confidence"].map("{:.3%}".format)
-table
+    confidence = pd.Series(answers.max(axis=1))
+    scaled[name] = {
+        "right answers": right.mean(),
+        "mean confidence": confidence.mean(),
+        "mean confidence of wrong answers": confidence[~right].mean(),
+    }
+table = (100 * pd.DataFrame(scaled).T).add_suffix(", %")
+table.iloc[:, 1:] = np.floor(100 * table.iloc[:, 1:]) / 100  # never 100, however sure
+table.round(2)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 rights = {name: float(of["right answers"]) for name, of in scaled.items()}
@@ -515,7 +535,8 @@ workshop.save_results(refused=refused)
 # For a format of your own you write **handlers**, in a file `inference.py` that travels in
 # `model.tar.gz`. The front end calls two functions in it: `input_handler` turns the request into
 # TensorFlow Serving's JSON, and `output_handler` turns the answer into what your clients want.
-# These two accept CSV and answer with a digit and its probability; they run in the last section.
+# These two accept CSV, and from then on nothing but CSV, and answer with a digit and its
+# probability; they run in the last section.
 # (`image_of` makes 8 x 8 x 1 of a row, and `SIDE` is 8.)
 
 # %% slideshow={"slide_type": "subslide"}
@@ -551,9 +572,15 @@ workshop.save_results(endpoints_left=len(left))
 #
 # If you already have all the inputs, you don't need an endpoint. A **batch transform** is a job: it
 # starts instances, sends the records of a file to the model, writes the answers to S3 and releases
-# the instances. The next cell uploads the test images as JSON lines and as CSV; a record is a line.
-# `accept` is the format of the answers. `assemble_with="Line"` puts a line end after the answer to
-# each *request*: with `MultiRecord` one line can hold many images' answers.
+# the instances. The next cell uploads the test images as JSON lines and as CSV.
+#
+# | argument | what it says |
+# |---|---|
+# | `split_type="Line"` | each line of the file is a record |
+# | `strategy` | `MultiRecord`: as many records in a request as fit; `SingleRecord`: one |
+# | `max_payload` | how much fits, in MB |
+# | `accept` | the format of the answers |
+# | `assemble_with="Line"` | a line end after the answer to each *request*, maybe of many records |
 
 # %%
 folder = f"jobs/{session.job_prefix}questions"
@@ -576,9 +603,8 @@ transformer = estimator.transformer(
 )
 
 # %% [markdown]
-# `split_type="Line"` splits the file at its line ends. `MultiRecord` puts as many lines into a
-# request as fit into `max_payload`, in MB. The answers come in the inputs' order, in a file with
-# the same name and `.out` at its end; `transformed`, folded here, reads it.
+# The answers come in a file with the same name and `.out` at its end; `transformed`, folded here,
+# reads it.
 
 
 # %% jupyter={"source_hidden": true}
@@ -618,9 +644,9 @@ workshop.save_results(batch_difference=batch_difference, batch_answers=len(batch
 # %% [markdown]
 # ## Handlers in a batch transform
 #
-# A `TensorFlowModel` serves any `model.tar.gz`, without an estimator, and adds the handlers from
-# above; its `deploy()` and `transformer()` are the estimator's. `SingleRecord` makes each CSV row a
-# request, for models that take only one record: 360 requests in place of one.
+# A `TensorFlowModel` serves any `model.tar.gz` with a SavedModel in a numbered folder, without an
+# estimator, and adds the handlers from above; its `deploy()` and `transformer()` are the
+# estimator's. `SingleRecord` is for models that take only one record: 360 requests, not one.
 
 # %%
 from sagemaker.tensorflow import TensorFlowModel
@@ -675,8 +701,8 @@ workshop.quiz("08")
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Summary
 #
-# - Measure the median and the 99th percentile, with as many clients as you expect: with eight, each
-#   waits longer.
+# - Measure the median and the 99th percentile, with as many clients as you expect: with eight (here
+#   on the server's own cores), each waits longer.
 # - `deploy()` makes a model, an endpoint configuration and an endpoint. Only the endpoint costs
 #   money, until you delete it.
 # - Preprocessing belongs in the model: wrongly scaled pixels raise no error. Other request formats

@@ -80,6 +80,19 @@ def test_bytes_alone_know_neither_headers_nor_latencies():
     assert (ring["error"] < -0.04).all() and points["error"].abs().max() < 1e-9
 
 
+def test_a_rule_takes_one_of_those_that_send_equally_many_bytes():
+    """With one rank per instance a ring and two tiers send the same; with four they don't."""
+    near, far = job(200, ranks=1), job(100)
+    points = held_out.all_reduces([CALIBRATION, near, far])
+    differ = held_out.where_bytes_differ(points)
+    assert set(points["ranks_per_instance"]) == {1, 4}
+    assert set(differ["ranks_per_instance"]) == {4}
+    tied = points[points["ranks_per_instance"] == 1]
+    for first in ("ring", "hierarchical"):
+        ruled = held_out.by_bytes(tied, first=first)
+        assert set(ruled.loc[ruled.groupby("bytes")["predicted"].idxmin(), "algorithm"]) == {first}
+
+
 def test_what_repeats_a_message_of_the_fit_is_no_test():
     """8 MB on 8 ranks in the first job: chunks of 1 MB, and 1 MiB was fitted."""
     points = held_out.all_reduces([job(200) | {"mbit": 200}])
