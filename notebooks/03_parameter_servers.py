@@ -136,7 +136,7 @@ if not recorded:
 # %% [markdown]
 # <!-- SDK v3: server -->
 
-# %%
+# %% jupyter={"source_hidden": true}
 by_count = at_server.groupby("workers")[["step", "ring", "passed"]]
 rate = None if target == "aws" else 1e6 * bandwidth.mbit(link) / 8  # bytes per second
 middle, low, high = by_count.median(), by_count.min(), by_count.max()
@@ -177,22 +177,24 @@ ratios = {f"{most} workers : {counts[0]}": growth, f"server : ring, {most} each"
 shown = pd.DataFrame(ratios).agg(["median", "min", "max"]).T
 shown.insert(0, "bytes only", [most / counts[0], most**2 / (most - 1)])
 shown.columns.name = "step : step"
+if rate:
+    off = middle["step"] / (middle["passed"] / rate) - 1
+    listed = ", ".join(f"{100 * part:+.0f} % with {n}" for n, part in off.items())
+    print(f"The server's step against the dashed line, by workers: {listed}.")
 shown.round(2)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert growth.median() > 2, "The server's time must grow with the workers."
 workshop.save_results(at_server=at_server.to_dict("list"), recorded=bool(recorded))
 workshop.save_results(growth=growth.median(), ring_gain=against.median())
-off = middle["step"] / (middle["passed"] / rate) - 1 if rate else []
-workshop.save_results(off_bytes=list(off))
+workshop.save_results(off_bytes=list(off) if rate else [])
 
 # %% [markdown]
 # "Bytes only" is 4 / 1, and 8 P / 1.5 P. Both ratios are in every round far outside any noise floor
-# that we saw, so the job skips lesson 01's A/A. A ring lies above its line: it takes
-# 6 · (α + β · P / 4), and your β of lesson 02 is above the limit's. Compute it: is it near the
-# measured ring? A server takes 8 · (α + β · P) if nothing overlaps.
-# Where the server lies below its line, we think that `send` returned while bytes still waited in
-# the kernel: the first gradients come in while the last weights go out.
+# that we saw, so the job skips lesson 01's A/A. With 4, a ring takes 6 · (α + β · P / 4), and a
+# server 8 · (α + β · P) if nothing overlaps. Compute both with your α and β of lesson 02. Is the
+# ring near? If the server took less, something overlapped: we think that `send` returned while
+# bytes still waited in the kernel, so the first gradients came in while the last weights went out.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## One process holds the weights
@@ -316,8 +318,8 @@ workshop.show_function("demos/parameter_server.py", "serve_async")
 # %% [markdown]
 # `receive_gradient()` without a number takes the gradient that arrives first. While a worker
 # computes, others' gradients change the weights. When its own arrives, it belongs to weights that
-# are no longer there: it is stale. W workers make W times as many updates, so the learning rate is
-# divided by W.
+# are no longer there: it is stale. W workers make W times as many updates as in sync mode, with as
+# many gradients, so the learning rate is divided by W.
 
 # %% slideshow={"slide_type": "slide"}
 guess = workshop.guess(mean=f"The mean staleness with {workers} asynchronous workers:")
@@ -345,7 +347,7 @@ workshop.save_results(async_staleness=mean_staleness, most_stale=quick["pushes"]
 # %% [markdown]
 # With W workers the mean is close to W - 1. At any moment each has one gradient under way. So each
 # update makes the other W - 1 gradients staler by 1, whoever is slow; and there are as many updates
-# as gradients. More workers mean staler gradients.
+# as gradients.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # ## One slow worker
@@ -410,20 +412,26 @@ share = by_worker.loc[workers, "count"] / by_worker["count"].sum()
 guess.compare(ratio=round(speed_up, 1), share=round(100 * share))
 
 
+# %% jupyter={"source_hidden": true}
 def calculated(sync_ms, async_ms):
     """(ratio, slow worker's share), if a gradient takes a fast worker so long in each mode."""
     delivered = 1 + (workers - 1) * (async_ms + slow_ms) / async_ms
     return delivered / workers * (sync_ms + slow_ms) / (async_ms + slow_ms), 1 / delivered
 
 
-# %% jupyter={"source_hidden": true}
-print(f"In {len(ratios)} repeats the ratio was {min(ratios):.1f} to {max(ratios):.1f}.")
-pushes_by_worker = slow["async"]["pushes"].groupby("worker")
-fast = [pushes for number, pushes in pushes_by_worker if number < workers]
-fast_ms = np.mean([1000 * np.diff(pushes["seconds"]).mean() for pushes in fast])
+def fast_ms(run):
+    """A fast worker's time from gradient to gradient, ms, on average."""
+    by_number = run["pushes"].groupby("worker")["seconds"]
+    return 1000 * np.mean([at.diff().mean() for number, at in by_number if number < workers])
+
+
 print("Calculated: {:.1f} and {:.0%}.".format(*calculated(step_ms, step_ms)))
-check = "With the fast workers' own t in async mode, {:.1f} ms: {:.1f} and {:.0%}."
-print(check.format(fast_ms, *calculated(step_ms, fast_ms)))
+own_ms = fast_ms(slow["async"])
+check = "With the fast workers' own t in async mode, {:.1f} ms: {:.1f} and {:.0%}"
+print(check.format(own_ms, *calculated(step_ms, own_ms)), "(no prediction: of the same run).")
+print(f"In {len(ratios)} repeats the ratio was {min(ratios):.1f} to {max(ratios):.1f}:", end=" ")
+every = sorted(fast_ms(repeat["async"]) for repeat in repeated)
+print(f"p is fixed, but t isn't (in async mode {every[0]:.1f} to {every[-1]:.1f} ms).")
 overall = (by_worker["mean"] * by_worker["count"]).sum() / by_worker["count"].sum()
 print(f"The mean staleness of all gradients: {overall:.1f}, with {workers - 1} other workers.")
 
@@ -435,7 +443,7 @@ workshop.save_results(slow_share=share, speed_up=speed_up, stale_by_worker=stale
 
 # %% [markdown]
 # In async mode the others don't wait, and the price is in the table: the slow worker pushes the
-# fewest gradients, and the stalest. The mean of all stays near W - 1.
+# fewest gradients, and the stalest.
 #
 # <details><summary>More ways between sync and async</summary>
 #
@@ -448,15 +456,13 @@ workshop.save_results(slow_share=share, speed_up=speed_up, stale_by_worker=stale
 # - **Local SGD** (lesson 12): each worker trains alone for several steps, then all average their
 #   weights ([2018](https://arxiv.org/abs/1805.09767); DiLoCo,
 #   [2023](https://arxiv.org/abs/2311.08105)).
-# - An early parameter server: DistBelief
-#   ([2012](https://papers.nips.cc/paper/4687-large-scale-distributed-deep-networks)).
 #
 # </details>
 #
 # ## What staleness does to learning
 #
-# Train with equally many examples sync, async, and with async's updates but nothing stale: a single
-# worker makes them. With 4 workers and a rate η:
+# Train on the same number of examples in three ways: sync; async; and with as many small updates as
+# async makes, but by a single worker, so that none is stale. With 4 workers and a rate η:
 #
 # | run | updates | rate of each | batch of each | stale |
 # |---|---|---|---|---|
@@ -490,7 +496,7 @@ for seed in range(seeds):
     runs["async", seed] = train("async", **options)
     runs["small updates, not stale", seed] = one_worker(**options)
 percent = pd.Series({key: 100 * run["accuracy"] for key, run in runs.items()})
-percent.index.names = ["accuracy %", "seed"]
+percent.index.names = ["% of test images right (guessing: 10)", "seed"]
 by_way = percent.unstack(sort=False)  # a row for each way, a column for each seed
 by_way.round(1)
 
@@ -500,12 +506,13 @@ of_seed_0 = {  # the loss of one batch jumps: draw the mean of the last few
     for (way, seed), run in runs.items()
     if seed == 0
 }
-label = "gradients that reached the server"
+label = "gradients that reached the server (seed 0)"
 ends = {way: loss.iloc[-len(loss) // 4 :].mean() for way, loss in of_seed_0.items()}
 fresh = ends["small updates, not stale"]
-worse = "Stale gradients spoil the training" if ends["async"] > 3 * fresh else "Stale gradients"
-title = f"{worse}: mean loss of the last quarter {ends['async']:.2f},\n"
-title += f"against {fresh:.2f} with the same updates not stale (seed 0)"
+worse = " spoil the training" if ends["async"] > 3 * fresh else ""
+title = f"Stale gradients{worse} at a rate of {learning_rate:g} with momentum 0.9:\n"
+title += f"mean loss of the last quarter {ends['async']:.2f}; "
+title += f"with as many updates, none stale: {fresh:.2f}"
 plots.lines(of_seed_0, title, label, f"loss, mean of {4 * workers} batches", top=3)
 
 # %%
@@ -522,14 +529,15 @@ print(f"(Equal signs of {seeds} seeds: by chance in {100 * 2 / 2**seeds:.0f} of 
 # %% jupyter={"source_hidden": true} tags=["results"]
 accuracy = by_way.median(axis=1) / 100
 assert accuracy["sync"] >= expected_accuracy, "Sync must learn at this rate."
-assert accuracy["async"] < accuracy["sync"], "Raise the learning rate."
+high = learning_rate >= 0.1  # at a lower one async may learn as much
+assert accuracy["async"] < accuracy["sync"] or not high, "Raise the learning rate."
 workshop.save_results(accuracy_by_way=accuracy.to_dict())
 
 # %% [markdown]
 # Compare "async" with "small updates, not stale": apart from how the batches are cut, only the
 # staleness differs. An update with a stale gradient goes downhill from where the weights *were*.
-# After large steps they are far from there, and it may lead uphill. So a lower rate should lose
-# less: set `learning_rate = 0.05`, and run this section again.
+# After large steps (momentum enlarges them) they are far from there, and it may lead uphill. So a
+# lower rate should lose less: set `learning_rate = 0.05`, and run this section again.
 #
 # ## Bytes at the server
 #
@@ -565,28 +573,32 @@ workshop.save_results(kb_at_server=table["measured"], computed_kb=table["compute
 # | | the server's link, or a rank's, needs (computed) |
 # |---|---|
 # | sync, a step | 0.64 s, then 0.64 s: 1.28 s besides computing; 0.72 s if both at once |
-# | ring of 8, a step | 2 · 7/8 · 0.08 = 0.14 s, 9 (or 5) times less |
-# | async, a gradient | 0.08 s in each direction, both at once |
+# | ring of 8, a step | 2 · 7/8 · 0.08 = 0.14 s, a ninth (or a fifth) of that |
+# | async, a gradient | 0.08 s if the server sends while it receives (ours doesn't: 0.16 s) |
 
 # %%
-guess = workshop.guess(full="A batch takes 0.3 s. How many async workers fill the server's link?")
+guess = workshop.guess(
+    full="A batch takes 0.3 s. How many async workers fill a server that sends while it receives?",
+    ours="And how many fill ours, which doesn't?",
+)
 
 # %%
 cycle = 0.08 + 0.3 + 0.08  # of a worker: pull, compute, push
-guess.compare("computed", full=int(np.ceil(cycle / 0.08)))
+full, ours = (int(np.ceil(cycle / seconds)) for seconds in (0.08, 0.16))
+guess.compare("computed", full=full, ours=ours)
 
 # %% [markdown]
-# In a worker's cycle of 0.46 s the link carries 0.46 / 0.08 = 5.75 gradients. The remedy is
-# **several servers**, each with a part of the weights; but then each worker talks to each server
-# (exercise 2).
+# In a worker's cycle of 0.46 s the link carries 0.46 / 0.08 = 5.75 gradients, and with our server
+# 0.46 / 0.16 = 2.9. The remedy is **several servers**, each with a part of the weights; but then
+# each worker talks to each server (exercise 2).
 #
 # ## The same in TensorFlow, as a job
 #
 # TensorFlow's is `tf.distribute.ParameterServerStrategy`. Each process of a job has a role. A
-# **worker** computes gradients, a **ps** holds a part of the weights, and
-# the **chief** (SageMaker: `master`) hands out work, evaluates and saves. An environment
-# variable, **TF_CONFIG**, has the addresses of each role and this process's own task. SageMaker
-# sets it when you pass `parameter_server`:
+# **worker** computes gradients, a **ps** holds a part of the weights, and the **chief** (SageMaker:
+# `master`) hands out work, evaluates and saves. An environment variable, **TF_CONFIG**, has the
+# addresses of each role and this process's own task. SageMaker sets it when you pass
+# `parameter_server`:
 
 # %%
 distribution = {"parameter_server": {"enabled": True}}
@@ -659,7 +671,7 @@ result.table("epoch")[columns].iloc[[0, 1, -1]]
 #
 # The first host's TF_CONFIG, from the log:
 
-# %%
+# %% jupyter={"source_hidden": true}
 configs = {
     line.host: json.loads(line.text.removeprefix("TF_CONFIG="))
     for line in result.matching("TF_CONFIG=")
@@ -698,9 +710,8 @@ with plots.canvas(title, "", size=(8, 2.4), alt=alt) as axes:
     axes.axis("off")
 
 # %% [markdown]
-# `master` is TensorFlow 1's name, and the script renames it. *Every* host is in the list `ps`.
-# `cluster`, from line (1), has a process's own task: `cluster.task_type` and `cluster.task_id`. Who
-# really did what:
+# `master` is TensorFlow 1's name, and the script renames it. *Every* host is in the list `ps`. Who
+# really did what (0: it reported no part of the data):
 
 # %%
 shards = result.table("shard").set_index("host")
@@ -722,10 +733,7 @@ print("Bytes of weights on", ", ".join(f"ps {number}: {size:,}" for number, size
 guess.compare(workers=int(training), servers=len(started))
 
 # %% [markdown]
-# TensorFlow gives whole variables to the servers in turn, whatever their size. They stay in the
-# CPU's memory, also on an instance with GPUs: SageMaker starts the server without them ([AWS's
-# toolkit](https://github.com/aws/sagemaker-tensorflow-training-toolkit/blob/master/src/sagemaker_tensorflow_container/training.py),
-# `_run_ps`, read on 2026-11-24).
+# TensorFlow gives whole variables to the servers in turn, whatever their size.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert roles["server started"].all(), "Every host must have started a parameter server."
@@ -735,10 +743,15 @@ workshop.save_results(tasks=roles["task"].to_dict(), trains=training, servers=le
 workshop.save_results(variables_by_ps=variables["ps"].value_counts().to_dict())
 
 # %% [markdown]
-# <details><summary>Coming from another tutorial?</summary>
+# <details><summary>On GPUs; coming from another tutorial?</summary>
 #
-# The form `{'parameter_server': {enabled = True}}`, which some pages show, is a SyntaxError. If
-# TF_CONFIG has no chief, worker 0 does its work and saves. An **evaluator** is optional.
+# Variables stay in the CPU's memory, also on an instance with GPUs: SageMaker starts the server
+# without them ([AWS's
+# toolkit](https://github.com/aws/sagemaker-tensorflow-training-toolkit/blob/master/src/sagemaker_tensorflow_container/training.py),
+# `_run_ps`, read on 2026-11-24).
+#
+# The form `{'parameter_server': {enabled = True}}`, which some pages show, is a SyntaxError. An
+# **evaluator** is optional.
 #
 # </details>
 #
@@ -845,7 +858,8 @@ workshop.quiz("03")
 #   the workers, and on a limited link so do its seconds. A ring's stay below 2 P each way, however
 #   many ranks.
 # - Sync waits for the slowest. Async applies each gradient as it arrives; it doesn't average. The
-#   mean staleness is about the number of other workers; at a high rate it can spoil the training.
+#   mean staleness is about the number of other workers, if each always has a gradient under way; at
+#   a high rate, with momentum, it can spoil the training.
 # - On SageMaker every host runs a parameter server; who trains is up to the script.
 # - `Completed` and a falling loss prove nothing. A model that knows what no single worker saw is
 #   proof.
