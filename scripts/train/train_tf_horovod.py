@@ -36,7 +36,7 @@ def parse_args():
     parser.add_argument("--training", default=env("SM_CHANNEL_TRAINING", "data/digits/training"))
     parser.add_argument("--test", default=env("SM_CHANNEL_TEST", "data/digits/test"))
     parser.add_argument("--save-to", default=env("SM_MODEL_DIR", "model"))
-    parser.add_argument("--model_dir", help="not used, but SageMaker's SDK always sends it")
+    parser.add_argument("--model_dir", help="not used; SageMaker's TensorFlow estimator sends it")
     return parser.parse_args()
 
 
