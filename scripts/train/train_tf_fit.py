@@ -11,6 +11,7 @@ import argparse
 import hashlib
 import json
 import os
+import random
 import sys
 import time
 from pathlib import Path
@@ -185,7 +186,8 @@ def main():
         tf.config.experimental.set_memory_growth(gpu, True)
     report = emit if rank == 0 else lambda *_, **__: None
     tf.config.threading.set_intra_op_parallelism_threads(args.threads_per_rank)
-    tf.keras.utils.set_random_seed(args.seed)
+    random.seed(args.seed)  # Keras 2 draws from it; its set_random_seed fails on Python 3.12
+    tf.random.set_seed(args.seed)
     examples, parse, count, image_shape = load(args.training, rank, world_size)
     if count < args.global_batch_size or args.global_batch_size % world_size:
         sys.exit(f"error: --global-batch-size: no multiple of {world_size} up to {count}")

@@ -9,6 +9,7 @@ import argparse
 import hashlib
 import json
 import os
+import random
 import sys
 import time
 from pathlib import Path
@@ -101,7 +102,8 @@ def main():
         tf.config.experimental.set_memory_growth(gpu, True)
     report = emit if rank == 0 else lambda *_, **__: None
     tf.config.threading.set_intra_op_parallelism_threads(args.threads_per_rank)
-    tf.keras.utils.set_random_seed(args.seed)
+    random.seed(args.seed)  # Keras 2 draws from it; its set_random_seed fails on Python 3.12
+    tf.random.set_seed(args.seed)
     (images, labels), test = load(args.training), load(args.test)
     if len(labels) < args.global_batch_size or args.global_batch_size % world_size:
         sys.exit(f"error: --global-batch-size: no multiple of {world_size} up to {len(labels)}")
