@@ -85,20 +85,18 @@ session
 
 # %% slideshow={"slide_type": "-"}
 leaves = ["objects in S3", "objects and a log", "objects, a log and its record"]
-services = list(prices.idle_table().index)  # every row of the table that you see next
 guess = workshop.guess(
-    dearest=("Which costs most in a month?", sorted(services)),
+    gigabytes="How many GB in S3 cost as much as a forgotten notebook instance ml.t3.medium?",
     job=("What does a job that has ended leave behind?", leaves),
 )
 
 # %% slideshow={"slide_type": "slide"}
 idle = prices.idle_table()
-monthly = idle["USD a month"].sort_values(ascending=False)
-dearest = monthly.index[0]
-half = monthly.iloc[:2].sum() / monthly.sum()
-print(f"The dearest is {dearest}: {monthly.iloc[0]:.0f} USD a month, used or not.")
-print(f"All {len(monthly)} cost {monthly.sum():.0f} USD, the two dearest {half:.0%} of it.")
-guess.compare("listed", dearest=dearest)
+monthly = idle["USD a month"]
+notebook, ten_gb = monthly["notebook ml.t3.medium"], monthly["s3"]
+gigabytes = 10 * notebook / ten_gb
+print(f"The notebook instance: {notebook:.2f} USD a month, used or not. 10 GB: {ten_gb:.2f} USD.")
+guess.compare("listed", gigabytes=round(gigabytes))
 
 # %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
 hourly = idle["USD"].str.contains("hour")
@@ -130,11 +128,10 @@ with pd.option_context("display.max_colwidth", None):
     display(idle)
 
 # %% [markdown]
-# List prices, each with its date; `workshop/account/prices.toml` names the sources. The instances
-# differ in size: an ml.m5.xlarge is two ml.m5.large, and is priced so. In December 2022 somebody
-# [reported](https://github.com/amazon-science/alexa-teacher-models/issues/5) a bill of more than
-# 2,000 USD after a tutorial; AWS support had found the cost under "Hosting", which is where
-# endpoints are billed.
+# List prices, each with its date; `workshop/account/prices.toml` names the sources. In December
+# 2022 somebody [reported](https://github.com/amazon-science/alexa-teacher-models/issues/5) a bill
+# of more than 2,000 USD after a tutorial; AWS support had found "Hosting ml.g4dn.12xlarge": so
+# endpoints are billed, and this instance has four GPUs.
 #
 # **SageMaker Studio** is in neither the table nor this course's clean-up. If you opened it, list
 # what runs there: `aws sagemaker list-apps`. A space's app is an instance, billed until it is
@@ -149,12 +146,13 @@ with pd.option_context("display.max_colwidth", None):
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert idle.loc["s3", "USD a month"] < 1, "Look at the price of S3 again."
-workshop.save_results(dearest=dearest)
+workshop.save_results(gigabytes=gigabytes)
 
 # %% [markdown]
 # ## Make something to delete
 #
-# The same as in lesson 00: stacks, data, a job of one instance.
+# As in lesson 00: stacks, data, a job of one instance. It trains another script for one epoch, too
+# few to learn anything: here only its leftovers matter.
 
 # %%
 deployed = workshop.deploy(session)
@@ -211,10 +209,10 @@ print(f"Looked for, and not there: {', '.join(absent)}.")
 resources.table()
 
 # %% [markdown]
-# Notebook instances and NAT gateways would be in stacks. `not told` and `not known`: AWS doesn't
-# report the size of a log stream, a few kilobytes; a job has one for each instance. You made the
-# stacks and the model, and most objects are data that you uploaded. The job left the others, its
-# packed code and trained model, and:
+# Notebook instances and NAT gateways would be in stacks; your bucket is in one and counts there.
+# `not told` and `not known`: AWS doesn't report the size of a log stream, a few kilobytes; a job
+# has one for each instance. You made the stacks and the model, and most objects are data that you
+# uploaded. The job left the others, its packed code and trained model, and:
 
 # %% slideshow={"slide_type": "slide"}
 kinds = set(resources.table()["how many"].index)
@@ -289,7 +287,9 @@ assert again.done == [], "A second run found something: what still writes?"
 #   ([ListStacks](https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ListStacks.html)).
 # - **CloudTrail**, the record of who called what, keeps the calls of the last 90 days ([event
 #   history](https://docs.aws.amazon.com/awscloudtrail/latest/userguide/view-cloudtrail-events.html)).
-# - The **bill** keeps its lines. Look at it two days later: it is the final proof.
+# - **SageMaker** keeps the records of transform jobs (lesson 08): it has no call that deletes one.
+# - The **bill** sums a month. Two days later look at the cost per day, in Cost Explorer: it is the
+#   final proof.
 
 # %% [markdown]
 # Records of training jobs can be deleted, and the clean-up did it. They are free, too: to compare
@@ -306,8 +306,8 @@ workshop.save_results(jobs_left=len(jobs))
 # %% [markdown]
 # ## Your own seat
 #
-# Now the seat that you used in the other lessons. List first, as before. (On a published page it is
-# that of the people who made the page.)
+# Now the seat that you used in the other lessons (transform jobs: lesson 08). List first. (On a
+# published page it is that of the people who made the page.)
 
 # %%
 seat_session = workshop.session(target=target, seat=seat)
@@ -364,9 +364,10 @@ assert cleanup.find(session).count == 0, "Something came back: which process is 
 # it by hand.
 
 # %%
-survivors = [model["ModelName"] for model in api.list_models()["Models"]]
+same_name = {"NameContains": colleagues_model}
+survivors = [model["ModelName"] for model in api.list_models(**same_name)["Models"]]
 api.delete_model(ModelName=colleagues_model)
-left = [model["ModelName"] for model in api.list_models()["Models"]]
+left = [model["ModelName"] for model in api.list_models(**same_name)["Models"]]
 print(f"Deleted by hand: {colleagues_model}. Still there: {colleagues_model in left}")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -379,8 +380,8 @@ workshop.save_results(foreign_survived=colleagues_model in survivors)
 #
 # ## Next
 #
-# Train your own model. Copy [lesson 05](05_horovod_on_training_instances.ipynb), replace our
-# script with yours, and finish with `workshop clean`.
+# Train your own model. Copy a way from [the reference](reference.ipynb), DDP if in doubt, replace
+# our script with yours, and finish with `workshop clean`.
 #
 # Further reading: AWS's pages on [distributed
 # training](https://docs.aws.amazon.com/sagemaker/latest/dg/distributed-training.html). For other

@@ -16,7 +16,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from tools.setup.environment import LOCK, UV_FOLDER, this_machine
+from tools.setup.environment import LOCK, UV_FOLDER, pinned, this_machine
 from tools.setup.state import REQUIREMENTS
 from tools.setup.steps import output_of
 from workshop.paths import BUILD, ROOT
@@ -55,17 +55,20 @@ def main() -> None:
 
 
 def download(wheels: Path) -> None:
-    """Fetch what the lock names, and uv. The set-up will check the lock's hashes.
+    """Fetch what the lock names, what torch needs besides, and uv.
 
-    pip demands hashes for all or none, and torch has none: so without them here.
+    The set-up will check the lock's hashes. pip demands them for all or none, and torch has none:
+    so without them here.
     """
     locked = re.sub(r" \\\n +--hash=\S+", "", LOCK.read_text())
     versions = wheels.parent / "versions.txt"
     versions.write_text(locked)
-    command = [sys.executable, "-m", "pip", "download", "-qq", "--no-deps"]
+    command = [sys.executable, "-m", "pip", "download", "-qq"]
     command += ["--disable-pip-version-check", "--dest", str(wheels)]
-    subprocess.run([*command, "-r", str(versions)], check=True)
-    subprocess.run([*command, "-r", str(REQUIREMENTS / "uv.txt")], check=True)
+    for file in (versions, REQUIREMENTS / "uv.txt"):
+        subprocess.run([*command, "--no-deps", "-r", str(file)], check=True)
+    torch = f"torch=={pinned('torch')}"  # the registry's names CUDA packages that the lock lacks
+    subprocess.run([*command, "--constraint", str(versions), torch], check=True)
     versions.unlink()
 
 

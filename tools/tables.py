@@ -1,6 +1,6 @@
 """The instructor's pages. `python -m tools.sync` writes them.
 
-guide.md and first_run_on_aws.md are written by hand, but for what is between two marks:
+README.md, guide.md and first_run_on_aws.md are written by hand, but for what is between two marks:
 
     <!-- made: timetables -->
     ...
@@ -37,12 +37,12 @@ from workshop.course.lessons import lessons, number
 from workshop.jobs.lesson_jobs import PLANNED_SECONDS, lesson_jobs
 from workshop.jobs.quotas import needed
 from workshop.lesson import quiz
-from workshop.paths import NOTEBOOKS, QUIZZES, TEACHING
+from workshop.paths import NOTEBOOKS, QUIZZES, ROOT, TEACHING
 
 PLAN = Path(__file__).with_name("plan.toml")
 TITLE = re.compile(r"^# # (\d\d · .*)$", re.MULTILINE)
 TIME = re.compile(r"\*\*Time:\*\* (\d+) minutes")
-PAGES = (TEACHING / "guide.md", TEACHING / "first_run_on_aws.md")
+PAGES = (ROOT / "README.md", TEACHING / "guide.md", TEACHING / "first_run_on_aws.md")
 ANSWERS = TEACHING / "quiz_answers.md"
 BEFORE_AND_AFTER = TEACHING / "before_and_after.md"
 JOBS_OF = re.compile(r"(<!-- jobs of ([\d ]+) -->).*?(<!-- end -->)")

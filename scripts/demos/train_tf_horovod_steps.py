@@ -19,7 +19,7 @@ from common.arguments import local_batch_size, parser_for
 from common.data import epochs_and_steps, load_channel
 from common.errors import run_main
 from common.evidence import Evidence
-from common.model_tf import accuracy, build_model, mean_loss, prepare, save_model
+from common.model_tf import accuracy, build_model, mean_loss, prepare, save_model, set_random_seed
 from common.report import Report, report_weights
 
 
@@ -79,7 +79,7 @@ def main() -> None:
 
     # Each rank its own random numbers, as dropout and augmentation need. Also its own weights!
     # Not above the data set: tf.data mixes this seed into its own, and the orders would differ.
-    tf.keras.utils.set_random_seed(args.seed + rank)
+    set_random_seed(args.seed + rank)
     model = build_model(images.shape[1:], args.hidden_units)
     optimizer = tf.keras.optimizers.SGD(args.learning_rate, momentum=0.9)
     train_step = make_train_step(model, optimizer)

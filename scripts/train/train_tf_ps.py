@@ -13,6 +13,7 @@ import argparse
 import hashlib
 import json
 import os
+import random
 import socket
 import sys
 import tempfile
@@ -44,7 +45,7 @@ def parse_args():
     parser.add_argument("--training", default=env("SM_CHANNEL_TRAINING", "data/digits/training"))
     parser.add_argument("--test", default=env("SM_CHANNEL_TEST", "data/digits/test"))
     parser.add_argument("--save-to", default=env("SM_MODEL_DIR", "model"))
-    parser.add_argument("--model_dir", help="not used, but SageMaker's SDK always sends it")
+    parser.add_argument("--model_dir", help="not used; SageMaker's TensorFlow estimator sends it")
     return parser.parse_args()
 
 
@@ -132,7 +133,8 @@ def main():
     rank, world_size = 0, len(cluster.cluster_spec().as_dict()["worker"])
     report = emit if rank == 0 else lambda *_, **__: None
     tf.config.threading.set_intra_op_parallelism_threads(args.threads_per_rank)
-    tf.keras.utils.set_random_seed(args.seed)
+    random.seed(args.seed)  # Keras 2 draws from it; its set_random_seed fails on Python 3.12
+    tf.random.set_seed(args.seed)
     (images, labels), test = load(args.training), load(args.test)
     if len(labels) < args.global_batch_size or args.global_batch_size % world_size:
         sys.exit(f"error: --global-batch-size: no multiple of {world_size} up to {len(labels)}")

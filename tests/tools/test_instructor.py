@@ -48,10 +48,12 @@ def is_rounded_up(shown: str, exact: float) -> bool:
 
 
 def test_what_is_made_is_in_step():
-    for page in (GUIDE, FIRST_RUN):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for page in (GUIDE, FIRST_RUN, readme):
         assert tables.filled(page) == page, "Run `python -m tools.sync`"
     for lessons_of, about, most in re.findall(
-        r"<!-- jobs of ([\d ]+) -->about ([\d.]+) USD, at most ([\d.]+)<!-- end -->", FIRST_RUN
+        r"<!-- jobs of ([\d ]+) -->about ([\d.]+) USD, at most ([\d.]+)<!-- end -->",
+        FIRST_RUN + readme,
     ):
         jobs = [job for lesson in lessons_of.split() for job in JOBS[lesson]]
         assert float(about) == pytest.approx(usd(jobs, PLANNED_SECONDS), abs=0.0051), lessons_of

@@ -23,7 +23,8 @@ BUNDLE = ROOT / ".bundle"  # in a kit that `make bundle` packed: all packages, f
 NO_PYTHON = """\
 {problem}; Python 3.11 or 3.12 (64 bit) is needed.
 Install one, for example:
-  Debian, Ubuntu:  sudo apt-get install python3.11 python3.11-venv python3.11-dev
+  Debian 12:       sudo apt-get install python3.11 python3.11-venv python3.11-dev
+  Ubuntu 24.04:    sudo apt-get install python3.12 python3.12-venv python3.12-dev
   macOS:           brew install python@3.11
   anywhere:        uv python install 3.11, or pyenv install 3.11
 If it is outside PATH: make setup PYTHON=/path/to/python3.11"""
@@ -172,6 +173,10 @@ def install_locked(uv: str, settings: dict[str, str]) -> None:
     elif stand_in.exists():
         locked += ["--reinstall-package", "sagemaker-training"]
     run("install the locked packages", [*locked, "--compile-bytecode"], settings, LOG)
+    # The lock has no CUDA packages. The registry's torch doesn't start without them, and pins
+    # them itself; a CPU wheel needs none.
+    needs = [uv, "pip", "install", "--python", str(PYTHON), "--constraints", str(LOCK)]
+    run("install what torch needs", [*needs, f"torch=={pinned('torch')}"], settings, LOG)
     if compiles:
         stand_in.unlink(missing_ok=True)
     else:

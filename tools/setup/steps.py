@@ -16,9 +16,9 @@ PROGRESS_SECONDS = 20
 TAIL_LINES = 25
 REMEDIES = {
     r"No space left on device|os error 28|Disk quota exceeded": (
-        "The disk is full: .venv takes 5 GB, and the caches as much again. Free some space\n"
-        "(uv cache clean; XDG_CACHE_HOME=/another/disk moves the caches), then run the same\n"
-        "command again."
+        "The disk is full: .venv and the caches take 8 GB, on two disks 8 GB each (with a CPU\n"
+        "wheel of torch 5). Free some space (uv cache clean; XDG_CACHE_HOME=/another/disk moves\n"
+        "the caches), then run the same command again."
     ),
     r"dns error|connect error|error resolving|Failed to fetch|Network|offline|tunnel|Connection"
     r"|No matching distribution|Could not find a version|there is no version of|timed out": (

@@ -72,7 +72,7 @@ def plain_parser(description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=first_line, allow_abbrev=False)
     parser.add_argument(
         "--model_dir",
-        help="not used, but accepted: the SDK's TensorFlow estimator always sends it",
+        help="not used; SageMaker's TensorFlow estimator sends it",
     )
     return parser
 

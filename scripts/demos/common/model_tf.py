@@ -1,5 +1,6 @@
 """The classifier in TensorFlow: build, train on, measure, save."""
 
+import random
 import shutil
 from pathlib import Path
 
@@ -18,7 +19,13 @@ def prepare(args, local_rank: int = 0, ranks_here: int = 1) -> None:
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:
         tf.config.set_visible_devices(gpus[local_rank % len(gpus)], "GPU")
-    tf.keras.utils.set_random_seed(args.seed)
+    set_random_seed(args.seed)
+
+
+def set_random_seed(seed: int) -> None:
+    """Set what weights start from. Keras 2's function of this name fails on Python 3.12."""
+    random.seed(seed)
+    tf.random.set_seed(seed)
 
 
 def build_model(image_shape: tuple[int, ...], hidden_units: int):

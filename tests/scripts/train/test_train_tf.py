@@ -135,7 +135,7 @@ def test_a_job_trains_what_the_file_trains_by_hand(job_of, trained, name, key):
 
 
 # The first is no mistake, if rank 0's weights are copied: that is what the next one shows.
-SEEDS = ("set_random_seed(args.seed)", "set_random_seed(args.seed + rank)")
+SEEDS = (" random.seed(args.seed)", " random.seed(args.seed + rank)")
 BROADCAST = "    hvd.broadcast_variables([*model.variables, *optimizer.variables()], root_rank=0)\n"
 ALIKE, APART, ELSEWHERE = "alike", "the ranks differ", "not what one process trains"
 MISTAKES = {

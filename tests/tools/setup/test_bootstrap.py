@@ -131,6 +131,16 @@ def test_a_moved_venv_is_made_again(made):
     assert "--clear" in made[0]
 
 
+def test_torch_gets_the_cuda_packages_that_the_lock_leaves_out(made, monkeypatch):
+    """The registry's wheel cannot be imported without them."""
+    (environment.VENV / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
+    monkeypatch.setattr(environment, "can_compile", lambda settings: True)
+    environment.install_locked("uv", {})
+    locked, torch = made
+    assert "--no-deps" in locked and "--no-deps" not in torch
+    assert torch[-3:] == ["--constraints", str(environment.LOCK), "torch==2.13.0"]
+
+
 def test_another_folders_venv_is_not_emptied(made):
     (environment.VENV / "bin" / "pip").write_text("#!/elsewhere/.venv/bin/python\n")
     elsewhere = environment.VENV.rename(environment.VENV.with_name("elsewhere"))
