@@ -91,7 +91,7 @@ def test_a_damaged_dump_is_reported_and_the_rest_is_read(hanging, tmp_path):
         (None, "No ranks have been started here yet"),
         ("nowhere/", "is no folder of recorded ranks"),
         (2**22 + 1, "There is no process"),
-        (os.getpid(), "was started without a recorder"),
+        (os.getppid(), "was started without a recorder"),
     ],
 )
 def test_where_nothing_is_known_that_is_said(job, words):
