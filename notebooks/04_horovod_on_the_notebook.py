@@ -121,8 +121,8 @@ ms = 1000 * large.rounds[["alone", "step"]]
 ms.columns = bars.index
 whiskers = interleaved.summary(ms)
 title = f"{global_batch_size} images a step: {whiskers['median'].iloc[1]:.1f} ms on two ranks, "
-title += f"{alone:.1f} on one process\n({'' if shown == 'faster' else f'{shown}: '}"
-title += f"{digits_of(large.speed_up)} times as fast)"
+title += f"{alone:.1f} on one process:\n{'' if shown == 'faster' else f'{shown}, '}"
+title += f"{digits_of(large.speed_up)} times as fast"
 label = "ms per step; medians of rounds, which needn't add up; below 0 drawn as 0"
 plots.stacked_bars(bars, title, label, spread=whiskers)
 

@@ -35,7 +35,7 @@
 #
 # **Cost on AWS:** about 0.22 USD: seven jobs, thirteen `ml.c5.xlarge` in all, 5 minutes each
 # (us-east-1, price list of 2026-09-27). At most 0.76 USD for instances, even if every job hangs.
-# The lesson computes both before it starts anything. Locally the lesson is free.
+# Locally the lesson is free.
 
 # %% [markdown]
 # ## Set up
@@ -117,7 +117,7 @@ except vpc.NoNetwork as missing:  # on AWS; lesson 06 creates one
 # In all three, **world_size** is instances times processes, and the script is the same.
 #
 # The table describes AWS. With `target = "local"` every "instance" is simulated on this machine: it
-# has a host name and a network of its own, but shares this machine's cores with the others.
+# has a host name and a network of its own, but shares this machine's cores.
 #
 # ## Ask for the jobs
 #

@@ -322,11 +322,11 @@ for name, job in here.items():
 # By default a job's instances are in a network of SageMaker's own. With a **VPC**, a private
 # network in your account, each instance gets a network card with an address in *your* network, and
 # what the script sends goes through it. That controls who reaches the instances, and what they
-# reach. It doesn't give you speed: a VPC is rules and addresses on top of the same cables. What it
-# does determine is **where** instances are. A subnet belongs to one Availability Zone (data centres
-# close together), and a card has to be in the zone of its instance: a job with one subnet is in one
-# zone. That is this lesson's *colocation*. (We found no AWS page that says whether a job without a
-# VPC stays in one zone.)
+# reach. It gives you no speed and no lower latency: a VPC is rules and addresses on top of the same
+# cables. What it does determine is **where** instances are. A subnet belongs to one Availability
+# Zone (data centres close together), and a card has to be in the zone of its instance: a job with
+# one subnet is in one zone. That is this lesson's *colocation*. (We found no AWS page that says
+# whether a job without a VPC stays in one zone.)
 
 # %% slideshow={"slide_type": "-"}
 ec2 = session.client("ec2")
@@ -383,14 +383,12 @@ workshop.save_results(rules=rules, network=network)
 # itself. EFA needs itself in both
 # ([AWS](https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/create-efa.html), read on 2026-11-24).
 #
-# <details><summary>Encryption between instances; does a VPC lower latency?</summary>
+# <details><summary>Encryption between instances</summary>
 #
 # `encrypt_inter_container_traffic=True` encrypts what ranks send each other, in a VPC or not. AWS
 # says that it can lengthen distributed training; in a VPC the group must also allow UDP port 500
 # and protocol 50 (ESP) between its members, which a rule for all protocols does
 # ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/train-encrypt.html), read on 2026-11-24).
-#
-# Some texts say that a VPC lowers latency. We know of no measurement that shows it.
 #
 # </details>
 #
