@@ -323,10 +323,10 @@ for name, job in here.items():
 # network in your account, each instance gets a network card with an address in *your* network, and
 # what the script sends goes through it. That controls who reaches the instances, and what they
 # reach. It gives you no speed and no lower latency: a VPC is rules and addresses on top of the same
-# cables. What it does determine is **where** instances are. A subnet belongs to one Availability
-# Zone (data centres close together), and a card has to be in the zone of its instance: a job with
-# one subnet is in one zone. That is this lesson's *colocation*. (We found no AWS page that says
-# whether a job without a VPC stays in one zone.)
+# cables. What it does determine is **where** instances are. A subnet belongs to one
+# Availability Zone (data centres close together), and a card has to be in the zone of its instance:
+# a job with one subnet is in one zone. That is this lesson's *colocation*. (We found no AWS page
+# that says whether a job without a VPC stays in one zone.)
 
 # %% slideshow={"slide_type": "-"}
 ec2 = session.client("ec2")
