@@ -25,7 +25,9 @@ def test_workloads_lie_on_the_map(results):
     for record in scaling.values():
         assert record["world_size"] == 2 and record["speed_up"]["median"] > 0
         for name in ("speed_up", "ceiling", "share", "r", "noise"):
-            assert record[name]["low"] <= record[name]["median"] <= record[name]["high"], name
+            low, median, high = (record[name][key] for key in ("low", "median", "high"))
+            # The noise reaches to its median round: the same number, but for rounding.
+            assert low * (1 - 1e-9) <= median <= high * (1 + 1e-9), name
 
 
 def test_a_verdict_is_computed_from_the_rounds(results):
