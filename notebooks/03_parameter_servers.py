@@ -429,9 +429,9 @@ print("Calculated: {:.1f} and {:.0%}.".format(*calculated(step_ms, step_ms)))
 own_ms = fast_ms(slow["async"])
 check = "With the fast workers' own t in async mode, {:.1f} ms: {:.1f} and {:.0%}"
 print(check.format(own_ms, *calculated(step_ms, own_ms)), "(no prediction: of the same run).")
-print(f"In {len(ratios)} repeats the ratio was {min(ratios):.1f} to {max(ratios):.1f}:", end=" ")
+print(f"In {len(ratios)} repeats the ratio was {min(ratios):.1f} to {max(ratios):.1f},", end=" ")
 every = sorted(fast_ms(repeat["async"]) for repeat in repeated)
-print(f"p is fixed, but t isn't (in async mode {every[0]:.1f} to {every[-1]:.1f} ms).")
+print(f"and t in async mode {every[0]:.1f} to {every[-1]:.1f} ms: only p is fixed.")
 overall = (by_worker["mean"] * by_worker["count"]).sum() / by_worker["count"].sum()
 print(f"The mean staleness of all gradients: {overall:.1f}, with {workers - 1} other workers.")
 
