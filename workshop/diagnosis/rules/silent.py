@@ -18,6 +18,7 @@ from workshop.diagnosis.steps import MIN_STEPS, step_times
 AROUND_DDP = r"\.module(\.(?!\w*state_dict|parameters|named_|eval|train|to\b)\w+)*\("
 NO_SYNC = r"^[^#]*\bno_sync\b"
 
+THROUGH_DDP = "Call the model through DDP's wrapper, not by its `.module`."
 DESPITE_DDP = (
     "Let the last forward and backward before each optimizer step run outside of no_sync; wrap the "
     "model when it is whole, with requires_grad as it will be."
@@ -62,11 +63,12 @@ def _weights_of_a_group(evidence: Evidence) -> Cases:
     shapes = {str(note["shapes"]) for _, note in notes}
     complete = len(notes) == len(hashes) == len(evidence.ranks) and len(shapes) == 1
     steps = _steps_that_differ(evidence)
+    where = f"hash of the optimizer's first weights after {_last(steps)}" if steps else ""
     if steps and not all(rank.note.get("ddp") for rank in evidence.ranks):
         averaged, gradients = _averaged_in_a_step(evidence.ranks[0]) or (0, 0)
         part = f"{averaged:,} numbers in the last step, and there are {gradients:,} gradients"
         yield (
-            f"hash of the optimizer's first weights after step {steps[-1][0]}: {_by_rank(steps)}",
+            where,
             "they were equal before the first step and differ since step "
             f"{steps[0][0]} at the latest, although each step calls all_reduce, of {part}"
             f"{': not all are averaged' if averaged < gradients else ''}",
@@ -74,7 +76,7 @@ def _weights_of_a_group(evidence: Evidence) -> Cases:
     elif steps and len(rates := {str(note.get("rates")) for _, note in notes}) > 1:
         yield Finding(
             "weights differ",
-            f"hash of the optimizer's first weights after step {steps[-1][0]}: {_by_rank(steps)}",
+            where,
             f"their optimizers have different learning rates: {', '.join(sorted(rates))}",
             "Load the optimizer's state on every rank, from the same file: DDP sends the model's "
             "weights to all, and nothing of the optimizer.",
@@ -84,24 +86,22 @@ def _weights_of_a_group(evidence: Evidence) -> Cases:
         around = lines_with(calls, AROUND_DDP) or lines_with(calls, r"\.module\b")
         yield Finding(
             "weights differ",
-            f"hash of the optimizer's first weights after step {steps[-1][0]}: {_by_rank(steps)}",
+            where,
             "the model is wrapped in DDP, and no backward averages a gradient: forward goes "
             f"around the wrapper{around and f' ({around})'}",
-            "Call the model through DDP's wrapper, not by its `.module`.",
+            THROUGH_DDP,
         )
     elif steps:
         calls = evidence.ranks[0].collectives
         around, unsynced = (lines_with(calls, words) for words in (AROUND_DDP, NO_SYNC))
         yield Finding(
             "weights differ",
-            f"hash of the optimizer's first weights after step {steps[-1][0]}: {_by_rank(steps)}",
+            where,
             f"they differ since step {steps[0][0]} at the latest, although the model is wrapped in "
             f"DDP: {f'does forward go around the wrapper ({around}), ' if around else ''}does the "
             f"optimizer step after a backward under no_sync{unsynced and f' ({unsynced})'}, or did "
             "weights begin to need gradients after it was made?",
-            "Call the model through DDP's wrapper, not by its `.module`."
-            if around
-            else DESPITE_DDP,
+            THROUGH_DDP if around else DESPITE_DDP,
         )
     elif complete and len(set(hashes.values())) > 1:
         calls = [c for c in notes[0][0].collectives if c.op == "all_reduce"]
@@ -154,8 +154,9 @@ def _steps_that_differ(evidence: Evidence) -> list[tuple[int, dict[int, int]]]:
     return differ if len(differ) > 1 else []
 
 
-def _by_rank(steps: list[tuple[int, dict[int, int]]]) -> str:
-    return ", ".join(f"rank {number} {value:08x}" for number, value in steps[-1][1].items())
+def _last(steps: list[tuple[int, dict[int, int]]]) -> str:
+    by_rank = ", ".join(f"rank {number} {value:08x}" for number, value in steps[-1][1].items())
+    return f"step {steps[-1][0]}: {by_rank}"
 
 
 def _averaged_in_a_step(rank: Rank) -> tuple[int, int] | None:
