@@ -62,7 +62,7 @@ import data_prep
 import workshop
 from workshop import DATA, DEMOS, plots
 from workshop.launch.processes import TORCHRUN, run_together
-from workshop.measure.interleaved import summary, verdict
+from workshop.measure.interleaved import must_agree, summary, verdict
 from workshop.measure.scaling import Scaling, share_at, table
 
 all_images, all_labels = data_prep.digits.load()
@@ -699,7 +699,7 @@ by_seed = results.pivot(index="seed", columns="setting", values="accuracy")
 def compare_seeds(before, after):
     """Print with how many seeds the second of two settings was the better."""
     gains = by_seed[after] - by_seed[before]
-    enough = 2 / 2 ** len(gains) <= 0.07  # the chance of equal signs
+    enough = len(gains) >= must_agree(len(gains))  # hardly chance
     shown = "better" if (gains > 0).all() else "worse" if (gains < 0).all() else ""
     shown = shown if enough and shown else "no clear gain or loss"
     print(f"{after}, against {before}: {shown}", end=" ")

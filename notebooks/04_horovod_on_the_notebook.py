@@ -109,11 +109,6 @@ def compared(scaling, numerator: str) -> str:
     return interleaved.verdict(by_round, noise=scaling.rounds["step"] / scaling.rounds["again"])
 
 
-def digits_of(ratio) -> str:
-    """The median and the range of a ratio's rounds, with three digits."""
-    return f"{ratio.median:#.3g} ({ratio.low:#.3g} to {ratio.high:#.3g})"
-
-
 shown, alone = compared(large, "alone"), 1000 * large.rounds["alone"].median()
 bars = pd.DataFrame({"1 process": 0 * large.parts, "2 ranks": large.parts}).T
 bars.loc["1 process", "compute"] = alone
@@ -122,14 +117,14 @@ ms.columns = bars.index
 whiskers = interleaved.summary(ms)
 title = f"{global_batch_size} images a step: {whiskers['median'].iloc[1]:.1f} ms on two ranks, "
 title += f"{alone:.1f} on one process:\n{'' if shown == 'faster' else f'{shown}, '}"
-title += f"{digits_of(large.speed_up)} times as fast"
+title += f"{large.speed_up.fixed} times as fast"
 label = "ms per step; medians of rounds, which needn't add up; below 0 drawn as 0"
 plots.stacked_bars(bars, title, label, spread=whiskers)
 
 # %% jupyter={"source_hidden": true} slideshow={"slide_type": "-"}
-print(f"Two ranks are {digits_of(large.speed_up)} times as fast as one process: {shown}.")
+print(f"Two ranks are {large.speed_up.fixed} times as fast as one process: {shown}.")
 above = " (above 2: lesson 01)" if large.ceiling.median > 2 else ""
-print(f"The ceiling is {digits_of(large.ceiling)}{above}: two processes compute half of the batch")
+print(f"The ceiling is {large.ceiling.fixed}{above}: two processes compute half of the batch")
 print("each, and exchange nothing. (All have one thread.)")
 below = (large.rounds["compute"] < large.rounds["step"]).sum()
 slower = compared(large, "compute") == "slower"
@@ -137,7 +132,7 @@ cost = f"below 1 in {below} of {rounds} rounds, "
 cost += "more than noise" if slower else "within the noise of single rounds"
 if large.share.median > 1:
     cost = "something slowed the two independent processes"
-print(f"Of this ceiling two ranks reach {digits_of(large.share)}: {cost}.")
+print(f"Of this ceiling two ranks reach {large.share.fixed}: {cost}.")
 print("(In each round the speed-up is ceiling times share; their medians needn't be.)")
 print(
     f"(The noise floor, lesson 01: two equal steps differ by a factor of {large.noise.high:.2f}.)"
@@ -691,11 +686,11 @@ guess.compare(small=small.speed_up.median)
 pays = {"faster": "a second rank pays", "slower": "a second rank doesn't pay"}
 pays = pays.get(compared(small, "alone"), "noise may be the reason, no difference shown")
 slower = (small.rounds["alone"] < small.rounds["step"]).sum()
-print(f"Two ranks on 8 images are {digits_of(small.speed_up)} times as fast as one process, and")
+print(f"Two ranks on 8 images are {small.speed_up.fixed} times as fast as one process, and")
 print(f"slower in {slower} of {rounds} rounds: {pays}.")
 fell = small.ceiling.high < large.ceiling.low
 print(f"The ceiling of 8 images {'is lower' if fell else 'is not clearly lower'}:", end=" ")
-print(f"{digits_of(small.ceiling)}, against {digits_of(large.ceiling)}.")
+print(f"{small.ceiling.fixed}, against {large.ceiling.fixed}.")
 for name, scaling in measured.items():
     exposed, exchange = (1000 * scaling.rounds[part] for part in ("exposed", "exchange"))
     verdict = "no difference shown"
