@@ -24,7 +24,7 @@
 #
 # **Before:** [lesson 00](00_setup.ipynb): you know what a job, a channel and an instance are.
 #
-# **Time:** 65 minutes, without the exercises.
+# **Time:** 70 minutes, without the exercises.
 #
 # **Where it runs:** the ranks are processes of this computer. One small job at the end runs here
 # (`target = "local"`) or on AWS (`target = "aws"`), where nobody has run it yet.

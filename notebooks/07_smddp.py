@@ -24,7 +24,7 @@
 # **Before:** [lesson 02](02_collectives.ipynb): ring, reduce-scatter, all-gather.
 # [Lesson 06](06_vpc_colocation.ipynb): what a slow link between instances does to a step.
 #
-# **Time:** 65 minutes, and 54 for the exercises. The jobs take about 2 of them.
+# **Time:** 70 minutes, and 54 for the exercises. The jobs take about 2 of them.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
 # SMDDP, SageMaker's distributed data parallel library, exists only on AWS; here a substitute with

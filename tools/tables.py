@@ -129,6 +129,8 @@ def planned() -> list[Timetable]:
 
 
 def _block(entry: dict[str, Any]) -> Block:
+    if "core" in entry:
+        return Block(f"{entry['lesson']}, its core: {entry['core']}", entry["minutes"])
     if "lesson" in entry:
         return lesson(entry["lesson"])
     if "exercises" in entry:
