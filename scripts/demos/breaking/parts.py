@@ -18,8 +18,3 @@ def start(args, timeout: timedelta | None = None) -> tuple[int, int]:
     rank, world_size = dist.get_rank(), dist.get_world_size()
     emit(event="rank", rank=rank, pid=os.getpid())
     return rank, world_size
-
-
-def sgd(model: torch.nn.Module, learning_rate: float) -> torch.optim.Optimizer:
-    """Return plain SGD."""
-    return torch.optim.SGD(model.parameters(), learning_rate)
