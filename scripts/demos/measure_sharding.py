@@ -34,7 +34,6 @@ import gc
 import socket
 import warnings
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import torch
@@ -49,7 +48,7 @@ from collectives import tiers, timing
 from collectives.timing import say
 from common.arguments import add_flag, list_of, number, one_of, plain_parser
 from common.errors import run_main
-from common.ranks_torch import all_reduce_mean, cleanup, init_distributed
+from common.ranks_torch import all_reduce_mean, cleanup, gather, init_distributed
 from common.report import weights_hash
 from sharding import gpt
 from sharding.memory import TensorWatch, storage_bytes
@@ -183,9 +182,8 @@ def main() -> None:
     warnings.filterwarnings("ignore", ".*is deprecated", FutureWarning)
     _, ranks_here = init_distributed("gloo")
     torch.set_num_threads(1)
-    hosts: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(hosts, socket.gethostname())
-    about = {"world_size": dist.get_world_size(), "instances": len(set(hosts))}
+    instances = len(set(gather(socket.gethostname())))
+    about = {"world_size": dist.get_world_size(), "instances": instances}
     text, characters = gpt.load_text()
     first: list[np.ndarray] = []
     for way in args.ways:
