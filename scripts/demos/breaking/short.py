@@ -21,11 +21,10 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim import SGD
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, TensorDataset
 
-from breaking.parts import start
 from common.data import CLASSES, load_channel
 from common.evidence import Evidence
 from common.model_torch import Classifier, weights_of
-from common.ranks_torch import all_reduce_mean, cleanup
+from common.ranks_torch import all_reduce_mean, cleanup, init_distributed
 from common.report import emit
 
 PATIENCE = timedelta(seconds=6)
@@ -68,6 +67,16 @@ def train(model: nn.Module, batches: Iterable[torch.Tensor]) -> None:
 def random_batches(steps: int = STEPS, rows: int = 8, width: int = 64) -> Iterator[torch.Tensor]:
     """Give batches of random numbers, each when it is needed."""
     return (torch.randn(rows, width) for _ in range(steps))
+
+
+def start(args, timeout: timedelta | None = None) -> tuple[int, int]:
+    """Join the other ranks over gloo; return (rank, world_size)."""
+    init_distributed("gloo", timeout)
+    torch.set_num_threads(1)
+    torch.manual_seed(args.seed)
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    emit(event="rank", rank=rank, pid=os.getpid())
+    return rank, world_size
 
 
 def end(rank: int, **record) -> None:
