@@ -85,7 +85,8 @@ def main() -> None:
     alone = nn.Sequential(*layers)
     optimizer = torch.optim.SGD(alone.parameters(), 0.01)
     rows = Rows(1 << 24, WIDTH)
-    batches = iter(DataLoader(rows, settings.batch))
+    rows_of_rank = range(rank, len(rows), dist.get_world_size())
+    batches = iter(DataLoader(rows, settings.batch, sampler=rows_of_rank))
 
     def train(model: nn.Module, steps: int, log_seconds: float = 0.0) -> float:
         """Train so many steps; return the seconds of one."""
