@@ -12,7 +12,7 @@ import os
 import signal
 import statistics
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -121,19 +121,11 @@ def steps(runs: int) -> dict[str, Any]:
     with jobs() as run:
 
         def train(mbit: int, instances: int, ranks: int, sizes: str, images: str) -> dict:
-            lines = run(
-                DEMOS / "measure_steps.py",
-                instances=instances,
-                processes=ranks,
-                links=link(mbit),
-                blocks=runs,
-                images=images,
-                **{"hidden-units": sizes},
-            )
+            settings = {"hidden-units": sizes, "images": images, "blocks": runs}
+            place = (mbit, 0, instances, ranks)
+            job = measured_job(run, DEMOS / "measure_steps.py", place, ["steps"], **settings)
             print(f"{mbit} Mbit/s, {instances} x {ranks}: measured", flush=True)
-            about = {"mbit": mbit, "latency_ms": 0}
-            about |= {"instances": instances, "ranks_per_instance": ranks}
-            return about | {"events": events(lines, "steps")}
+            return job
 
         measured = [all_reduces(run, (*LINKS[0][:4], "gloo", 1024), runs)]
         alone = train(200, 1, 1, "512,4096", "32,96")["events"]
@@ -167,16 +159,10 @@ def overlap(runs: int) -> dict[str, Any]:
     measured: list[dict[str, Any]] = []
     with jobs() as run:
         for mbit in OVERLAP_MBITS:
-            lines = run(
-                DEMOS / "show_overlap.py",
-                instances=2,
-                processes=1,
-                links=link(mbit),
-                also=TRAIN / "train_torch_fsdp.py",
-                blocks=runs,
-                **{"bucket-megabytes": BUCKETS},
-            )
-            seconds = {event["setting"]: event["seconds"] for event in events(lines, "steps")}
+            settings = {"bucket-megabytes": BUCKETS, "blocks": runs}
+            script, model = DEMOS / "show_overlap.py", TRAIN / "train_torch_fsdp.py"
+            job = measured_job(run, script, (mbit, 0, 2, 1), ["steps"], also=model, **settings)
+            seconds = {event["setting"]: event["seconds"] for event in job["events"]}
             measured.append({"mbit": mbit, "seconds": seconds})
             print(f"{mbit} Mbit/s: measured", flush=True)
     table = Table("Mbit/s", "most", *overlapped.hidden(measured[0]["seconds"]))
@@ -193,22 +179,24 @@ def link(mbit: float, latency_ms: float = 0) -> str:
     return f"{mbit:g}mbit {latency_ms:g}ms" if latency_ms else f"{mbit:g}mbit"
 
 
-def all_reduces(run: Run, job: tuple, blocks: int) -> dict:
-    """Run a job of measure_all_reduce.py; what held_out.all_reduces needs of it."""
-    mbit, latency_ms, instances, ranks, algorithms, sizes = job
-    lines = run(
-        DEMOS / "measure_all_reduce.py",
-        instances=instances,
-        processes=ranks,
-        links=link(mbit, latency_ms),
-        algorithms=algorithms,
-        bytes=sizes,
-        blocks=blocks,
-    )
-    kinds = ("placement", "link", "add", "all_reduce")
+def measured_job(
+    run: Run, script: Path, place: Sequence, kinds: list[str], **settings
+) -> dict[str, Any]:
+    """Run a job; its place, and its records of these kinds. place: the first four of LINKS."""
+    mbit, latency_ms, instances, ranks = place
+    where = {"instances": instances, "processes": ranks, "links": link(mbit, latency_ms)}
+    lines = run(script, **where, **settings)
     about = {"mbit": mbit, "latency_ms": latency_ms}
     about |= {"instances": instances, "ranks_per_instance": ranks}
     return about | {"events": [event for kind in kinds for event in events(lines, kind)]}
+
+
+def all_reduces(run: Run, job: tuple, blocks: int) -> dict:
+    """Run a job of measure_all_reduce.py; what held_out.all_reduces needs of it."""
+    *place, algorithms, sizes = job
+    kinds = ["placement", "link", "add", "all_reduce"]
+    settings = {"algorithms": algorithms, "bytes": sizes, "blocks": blocks}
+    return measured_job(run, DEMOS / "measure_all_reduce.py", place, kinds, **settings)
 
 
 def ratio(seconds: dict[str, list[float]], slower: str, faster: str) -> float:

@@ -15,6 +15,7 @@ depend on what else the machine does. The model is in plain Python: processes th
 import argparse
 import hashlib
 import json
+import multiprocessing
 import os
 import pickle
 import random
@@ -27,6 +28,7 @@ from common.errors import run_main
 from common.report import emit
 
 WIDTH = 4
+FORKED = multiprocessing.get_context("fork")  # a fork need not import anything again
 
 
 def arguments() -> argparse.Namespace:
@@ -59,28 +61,17 @@ def run_job(folder: Path, interval: int, gaps: random.Random, args) -> dict:
     passed, interruptions = 0.0, 0
     while True:
         until = gaps.expovariate(1 / args.between)
-        process = os.fork()  # unlike a new interpreter, it need not import anything
-        if process == 0:
-            attempt(folder, interval, until, args)
-        _, status = os.waitpid(process, 0)
-        if status == 0:
+        process = FORKED.Process(target=train, args=(folder, interval, Clock(until), args))
+        process.start()
+        process.join()
+        if process.exitcode == 0:
             result = json.loads((folder / "result").read_text())
             result["seconds"] += passed
             return result | {"interruptions": interruptions}
-        if not os.WIFSIGNALED(status):
-            raise RuntimeError(f"A job failed: exit status {os.waitstatus_to_exitcode(status)}")
+        if process.exitcode != -signal.SIGKILL:
+            raise RuntimeError(f"A job failed: exit status {process.exitcode}")
         passed += until
         interruptions += 1
-
-
-def attempt(folder: Path, interval: int, until: float, args) -> None:
-    """Train from the last checkpoint until the job is killed, or ready; never return."""
-    status = 1
-    try:
-        train(folder, interval, Clock(until), args)
-        status = 0
-    finally:
-        os._exit(status)
 
 
 class Clock:
@@ -97,7 +88,7 @@ class Clock:
 
 
 def train(folder: Path, interval: int, clock: Clock, args) -> None:
-    """Train to the end; note how long it took, and the hash of the weights."""
+    """Train from the last checkpoint to the end; note how long it took, and the weights' hash."""
     checkpoint, partial = folder / "checkpoint", folder / "partial"
     weights, first = [0.0] * WIDTH, 0
     if checkpoint.exists():

@@ -34,7 +34,7 @@ from collectives.timing import say
 from common.arguments import add_flag, list_of, number, one_of, plain_parser
 from common.errors import run_main
 from common.model_torch import weights_of
-from common.ranks_torch import all_reduce_mean, cleanup, init_distributed
+from common.ranks_torch import all_reduce_mean, cleanup, gather, init_distributed
 from common.report import weights_hash
 from less_often.methods import METHODS, Batches, Steps
 from sharding import gpt
@@ -96,8 +96,7 @@ class Task:
                     losses[step] = self.test_loss(model)
 
         passed = tiers.card_bytes(all_steps)
-        hashes: list = [None] * self.world_size
-        dist.all_gather_object(hashes, weights_hash(weights_of(model)))
+        hashes = gather(weights_hash(weights_of(model)))
         record = {"steps": list(losses), "losses": [round(loss, 6) for loss in losses.values()]}
         record |= {"sent_bytes": [sent for sent, _ in passed], "models": len(set(hashes))}
         return {"method": method, "seed": seed, **record, "weights_sha256": hashes[0]}

@@ -110,7 +110,7 @@ def with_torch(args: argparse.Namespace, images: np.ndarray, labels: np.ndarray)
     from torch.nn.parallel import DistributedDataParallel
 
     from common.model_torch import Classifier, prepare
-    from common.ranks_torch import cleanup, init_distributed
+    from common.ranks_torch import cleanup, gather, init_distributed
 
     device = prepare(args, *init_distributed())
     gradients = torch.zeros(
@@ -138,11 +138,6 @@ def with_torch(args: argparse.Namespace, images: np.ndarray, labels: np.ndarray)
     def exchange() -> None:
         dist.all_reduce(gradients)
         gradients[0].item()
-
-    def gather(value: object) -> list:
-        values: list = [None] * dist.get_world_size()
-        dist.all_gather_object(values, value)
-        return values
 
     return Library(
         rank=dist.get_rank(),

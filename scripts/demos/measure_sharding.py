@@ -31,11 +31,9 @@ order: {"event": "step_seconds", "ddp": [...], "ddp again": [...], "nothing exch
 import argparse
 import functools
 import gc
-import itertools
 import socket
 import warnings
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 import torch
@@ -50,7 +48,7 @@ from collectives import tiers, timing
 from collectives.timing import say
 from common.arguments import add_flag, list_of, number, one_of, plain_parser
 from common.errors import run_main
-from common.ranks_torch import all_reduce_mean, cleanup, init_distributed
+from common.ranks_torch import all_reduce_mean, cleanup, gather, init_distributed
 from common.report import weights_hash
 from sharding import gpt
 from sharding.memory import TensorWatch, storage_bytes
@@ -136,14 +134,10 @@ def step_seconds(args: argparse.Namespace, text, characters: int, ranks_here: in
     steps = {}
     for way in (*args.ways, AGAIN, ALONE):
         _, parallel, optimizer, _ = build(way, args, characters, ranks_here)
-        numbers = itertools.count()
-        steps[way] = functools.partial(_next_step, parallel, optimizer, text, args, numbers)
+        # The same batch each time: its characters change nothing in the time.
+        steps[way] = functools.partial(train_step, parallel, optimizer, text, args, step=0)
     seconds = timing.in_turns(steps, 1, args.rounds, warm_up=WARM_UP)
     return {way: [round(value, 6) for value in values] for way, values in seconds.items()}
-
-
-def _next_step(parallel: nn.Module, optimizer, text, args, numbers: Iterator[int]) -> None:
-    train_step(parallel, optimizer, text, args, next(numbers))
 
 
 def release_sent_tensors(groups: list[dist.ProcessGroup]) -> None:
@@ -188,9 +182,8 @@ def main() -> None:
     warnings.filterwarnings("ignore", ".*is deprecated", FutureWarning)
     _, ranks_here = init_distributed("gloo")
     torch.set_num_threads(1)
-    hosts: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(hosts, socket.gethostname())
-    about = {"world_size": dist.get_world_size(), "instances": len(set(hosts))}
+    instances = len(set(gather(socket.gethostname())))
+    about = {"world_size": dist.get_world_size(), "instances": instances}
     text, characters = gpt.load_text()
     first: list[np.ndarray] = []
     for way in args.ways:

@@ -17,8 +17,9 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
+from breaking.short import Rows
 from common.arguments import number, plain_parser
 from common.errors import ScriptError, run_main
 from common.ranks_torch import cleanup, init_distributed
@@ -44,21 +45,6 @@ class Settings:
     late_rank: int = -1
     bucket_mb: float = 25.0
     narrow: bool = False
-
-
-class Rows(Dataset):
-    """Rows without end. Attributes: seconds, to load one."""
-
-    def __init__(self):
-        self.seconds = 0.0
-
-    def __len__(self):
-        return 1 << 24
-
-    def __getitem__(self, row: int):
-        if self.seconds:
-            time.sleep(self.seconds)
-        return torch.full((WIDTH,), row % 7 / 7)
 
 
 def limit_links(bytes_per_second: float) -> None:
@@ -98,8 +84,9 @@ def main() -> None:
     layers = [layer for _ in range(LAYERS) for layer in (nn.Linear(WIDTH, WIDTH), nn.ReLU())]
     alone = nn.Sequential(*layers)
     optimizer = torch.optim.SGD(alone.parameters(), 0.01)
-    rows = Rows()
-    batches = iter(DataLoader(rows, settings.batch))
+    rows = Rows(1 << 24, WIDTH)
+    rows_of_rank = range(rank, len(rows), dist.get_world_size())
+    batches = iter(DataLoader(rows, settings.batch, sampler=rows_of_rank))
 
     def train(model: nn.Module, steps: int, log_seconds: float = 0.0) -> float:
         """Train so many steps; return the seconds of one."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch.distributed as dist
 
-from breaking.parts import start
+from breaking.short import start
 from common.ranks_torch import cleanup
 from common.report import emit
 

@@ -9,7 +9,7 @@ import resource
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,13 +18,13 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
+from torch.optim import SGD
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, TensorDataset
 
-from breaking.parts import sgd, start
 from common.data import CLASSES, load_channel
 from common.evidence import Evidence
 from common.model_torch import Classifier, weights_of
-from common.ranks_torch import all_reduce_mean, cleanup
+from common.ranks_torch import all_reduce_mean, cleanup, init_distributed
 from common.report import emit
 
 PATIENCE = timedelta(seconds=6)
@@ -48,7 +48,7 @@ def model_of(width: int = 64, layers: int = 2, **ddp) -> DistributedDataParallel
     )
 
 
-def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, batch: torch.Tensor) -> float:
+def train_step(model: nn.Module, optimizer: SGD, batch: torch.Tensor) -> float:
     """Train one step; return the loss."""
     loss = model(batch).square().mean()
     optimizer.zero_grad()
@@ -57,11 +57,26 @@ def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, batch: torch.
     return loss.item()
 
 
-def train(model: nn.Module, steps: int = STEPS, batch: int = 8) -> None:
-    """Train on random numbers."""
-    optimizer, width = sgd(model, 0.01), next(model.parameters()).shape[1]
-    for _ in range(steps):
-        train_step(model, optimizer, torch.randn(batch, width))
+def train(model: nn.Module, batches: Iterable[torch.Tensor]) -> None:
+    """Train a step on each batch."""
+    optimizer = SGD(model.parameters(), 0.01)
+    for batch in batches:
+        train_step(model, optimizer, batch)
+
+
+def random_batches(steps: int = STEPS, rows: int = 8, width: int = 64) -> Iterator[torch.Tensor]:
+    """Give batches of random numbers, each when it is needed."""
+    return (torch.randn(rows, width) for _ in range(steps))
+
+
+def start(args, timeout: timedelta | None = None) -> tuple[int, int]:
+    """Join the other ranks over gloo; return (rank, world_size)."""
+    init_distributed("gloo", timeout)
+    torch.set_num_threads(1)
+    torch.manual_seed(args.seed)
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    emit(event="rank", rank=rank, pid=os.getpid())
+    return rank, world_size
 
 
 def end(rank: int, **record) -> None:
@@ -95,7 +110,7 @@ def skipped_batch(args):
 def uneven_batches(args):
     """Rank 0 has fewer batches than rank 1, and goes on to the evaluation."""
     rank, _ = start(args, PATIENCE)
-    train(model_of(), STEPS if args.fixed else STEPS + 3 * rank)
+    train(model_of(), random_batches(STEPS if args.fixed else STEPS + 3 * rank))
     correct = torch.zeros(1)
     dist.all_reduce(correct)
     end(rank)
@@ -105,7 +120,7 @@ def uneven_batches(args):
 def only_rank_0(args):
     """Rank 0 alone evaluates, and its evaluation averages over the ranks."""
     rank, _ = start(args, PATIENCE)
-    train(model_of())
+    train(model_of(), random_batches())
     if rank == 0 or args.fixed:
         accuracy = torch.zeros(1)
         dist.all_reduce(accuracy)
@@ -155,7 +170,7 @@ def mismatched_shapes(args):
     classes = CLASSES if args.fixed else int(labels.max()) + 1
     emit(event="model", rank=rank, classes=classes)
     model = DistributedDataParallel(nn.Linear(64, classes))
-    optimizer = sgd(model, 0.01)
+    optimizer = SGD(model.parameters(), 0.01)
     for _ in range(STEPS):
         optimizer.zero_grad()
         cross_entropy(model(images), labels).backward()
@@ -179,7 +194,7 @@ def early_stop(args):
     """Rank 1 stops when its own loss is small enough."""
     rank, _ = start(args, PATIENCE)
     model = model_of()
-    optimizer = sgd(model, 0.01)
+    optimizer = SGD(model.parameters(), 0.01)
     for step in range(STEPS):
         loss = torch.tensor(train_step(model, optimizer, torch.randn(8, 64)))
         small = torch.tensor(float(step == 4 and rank == 1))
@@ -197,7 +212,7 @@ def early_stop(args):
 def long_evaluation(args):
     """Rank 0 evaluates for longer than the others wait."""
     rank, _ = start(args, PATIENCE)
-    train(model_of())
+    train(model_of(), random_batches())
     if rank == 0:
         evaluate(1 if args.fixed else 3 * PATIENCE.total_seconds())
     dist.barrier()
@@ -217,7 +232,7 @@ def rank_dies(args):
     """Rank 1 is killed in the middle of training, as Linux does when memory runs out."""
     rank, _ = start(args)
     model = model_of()
-    optimizer = sgd(model, 0.01)
+    optimizer = SGD(model.parameters(), 0.01)
     # torchrun counts how often it has started the ranks (--max-restarts); mpirun never restarts.
     restarts = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
     for step in range(1, STEPS + 1):
@@ -273,24 +288,25 @@ def unused_parameters(args):
         def forward(self, batch):
             return self.used(batch)
 
-    train(DistributedDataParallel(Model(), find_unused_parameters=args.fixed))
+    train(DistributedDataParallel(Model(), find_unused_parameters=args.fixed), random_batches())
     end(rank)
 
 
 class Rows(Dataset):
-    """Random rows. seconds: to load one. fatal: the row that kills the process that loads it."""
+    """Rows of numbers. seconds: to load one. fatal: that row kills the process that loads it."""
 
-    def __init__(self, rows: int, seconds: float = 0, fatal: int = -1):
-        self.rows, self.seconds, self.fatal = rows, seconds, fatal
+    def __init__(self, rows: int, width: int = 64, seconds: float = 0, fatal: int = -1):
+        self.rows, self.width, self.seconds, self.fatal = rows, width, seconds, fatal
 
     def __len__(self):
         return self.rows
 
     def __getitem__(self, row: int):
-        time.sleep(self.seconds)
+        if self.seconds:
+            time.sleep(self.seconds)
         if row == self.fatal:
             os.kill(os.getpid(), signal.SIGKILL)
-        return torch.randn(64)
+        return torch.full((self.width,), row % 7 / 7)
 
 
 @way
@@ -298,10 +314,7 @@ def dead_worker(args):
     """A process that loads data for rank 1 is killed."""
     rank, _ = start(args, PATIENCE)
     fatal = 40 if rank == 1 and not args.fixed else -1
-    model, loader = model_of(), DataLoader(Rows(64, fatal=fatal), 8, num_workers=1)
-    optimizer = sgd(model, 0.01)
-    for batch in loader:
-        train_step(model, optimizer, batch)
+    train(model_of(), DataLoader(Rows(64, fatal=fatal), 8, num_workers=1))
     end(rank)
 
 
@@ -385,7 +398,7 @@ def nan_on_one_rank(args):
     """A batch of rank 1 is empty, and the mean of nothing is no number."""
     rank, _ = start(args, PATIENCE)
     model, empty = model_of(), rank == 1 and not args.fixed
-    optimizer = sgd(model, 0.01)
+    optimizer = SGD(model.parameters(), 0.01)
     for step in range(STEPS):
         loss = train_step(model, optimizer, torch.randn(0 if step == 4 and empty else 8, 64))
         emit(event="step", rank=rank, step=step, train_loss=loss)
@@ -403,7 +416,7 @@ def forgotten_broadcast(args):
     if args.fixed:
         for parameter in model.parameters():
             dist.broadcast(parameter.data, src=0)
-    optimizer, steps = sgd(model, args.learning_rate), 20
+    optimizer, steps = SGD(model.parameters(), args.learning_rate), 20
 
     evidence = Evidence(rank, weights_of(model), optimizer_variables=0)
     for step in range(steps):
@@ -430,7 +443,7 @@ def forgotten_set_epoch(args):
     data = TensorDataset(torch.randn(512, 64))
     sampler: DistributedSampler = DistributedSampler(data)
     loader, model = DataLoader(data, 32, sampler=sampler), model_of()
-    optimizer = sgd(model, 0.01)
+    optimizer = SGD(model.parameters(), 0.01)
     orders: list[str] = []
     for epoch in range(2):
         if args.fixed:
@@ -453,7 +466,7 @@ def lr_not_scaled(args):
     loader = DataLoader(dataset, 16, sampler=sampler, drop_last=True)  # of every rank
     model = DistributedDataParallel(Classifier(tuple(dataset[0][0].shape), args.hidden_units))
     learning_rate = args.learning_rate * world_size if args.fixed else args.learning_rate
-    optimizer = sgd(model, learning_rate)
+    optimizer = SGD(model.parameters(), learning_rate)
     for epoch in range(1, args.epochs + 1):
         sampler.set_epoch(epoch)
         for images, labels in loader:
@@ -476,7 +489,7 @@ def forgotten_average(args):
     rank, _ = start(args, PATIENCE)
     torch.manual_seed(0)
     model = nn.Linear(64, 64)
-    optimizer = sgd(model, 0.01)
+    optimizer = SGD(model.parameters(), 0.01)
     torch.manual_seed(rank)
     for _ in range(STEPS):
         optimizer.zero_grad()
@@ -495,9 +508,7 @@ def forgotten_sampler(args):
     sampler: DistributedSampler | None = DistributedSampler(data) if args.fixed else None
     loader = DataLoader(data, 8, shuffle=sampler is None, sampler=sampler)
     model = model_of()
-    optimizer = sgd(model, 0.01)
-    for (batch,) in loader:
-        train_step(model, optimizer, batch)
+    train(model, (batch for (batch,) in loader))
     end(rank)
 
 
@@ -509,9 +520,7 @@ def batch_norm(args):
     loader = DataLoader(data, 2, sampler=DistributedSampler(data))
     norm = nn.LayerNorm(64) if args.fixed else nn.BatchNorm1d(64)
     model = DistributedDataParallel(nn.Sequential(nn.Linear(64, 64), norm))
-    optimizer = sgd(model, 0.01)
-    for (batch,) in loader:
-        train_step(model, optimizer, batch)
+    train(model, (batch for (batch,) in loader))
     end(rank)
 
 
@@ -523,7 +532,7 @@ def straggler(args):
     """Rank 1 does something that takes as long as the step itself."""
     rank, _ = start(args)
     model = model_of(256)
-    optimizer = sgd(model, 0.01)
+    optimizer = SGD(model.parameters(), 0.01)
     for _ in range(SLOW_STEPS):
         train_step(model, optimizer, torch.randn(64, 256))
         if rank == 1 and not args.fixed:
@@ -542,7 +551,7 @@ def tiny_buckets(args):
     rank, _ = start(args)
     layers = 60
     model = model_of(64, layers, bucket_cap_mb=25 if args.fixed else 0.001)
-    train(model, SLOW_STEPS)
+    train(model, random_batches(SLOW_STEPS))
     end(rank)
 
 
@@ -551,12 +560,9 @@ def slow_input(args):
     """Each rank loads its batches while it should compute."""
     rank, _ = start(args)
     model = model_of(64)
-    optimizer = sgd(model, 0.01)
     rows = Rows(8 * SLOW_STEPS, seconds=0 if args.fixed else 0.005)
-    for batch in DataLoader(rows, 8, sampler=DistributedSampler(rows)):
-        train_step(model, optimizer, batch)
-    for batch in DataLoader(rows, 8, sampler=DistributedSampler(rows)):
-        train_step(model, optimizer, batch)
+    for _ in range(2):
+        train(model, DataLoader(rows, 8, sampler=DistributedSampler(rows)))
     end(rank)
 
 
@@ -566,5 +572,5 @@ def too_many_threads(args):
     rank, world_size = start(args)
     cores = os.cpu_count() or 1
     torch.set_num_threads(max(cores // world_size, 1) if args.fixed else 4 * cores)
-    train(model_of(512, 4), SLOW_STEPS, batch=256)
+    train(model_of(512, 4), random_batches(SLOW_STEPS, 256, 512))
     end(rank)

@@ -16,8 +16,6 @@ def instances(group=None) -> list[list[int]]:
     """The group's ranks, a list for each instance; in it, they are in the order of local_rank.
 
     Without either launcher's variable all ranks are on one instance.
-
-    Raises ValueError if the variable holds no positive number.
     """
     world_size = dist.get_world_size(group)
     per_instance = ranks_per_instance(world_size if group is None else dist.get_world_size())
@@ -47,10 +45,5 @@ def instance_of(rank: int, ranks_by_instance: list[list[int]]) -> list[int]:
 
 def ranks_per_instance(default: int) -> int:
     """What the launcher set, or `default`, which is right on one instance."""
-    for name in RANKS_PER_INSTANCE:
-        if name in os.environ:
-            text = os.environ[name]
-            if not text.isdecimal() or int(text) < 1:
-                raise ValueError(f"{name} is {text!r}; a positive number of ranks was expected.")
-            return int(text)
-    return default
+    of_launchers = (os.environ[name] for name in RANKS_PER_INSTANCE if name in os.environ)
+    return int(next(of_launchers, default))

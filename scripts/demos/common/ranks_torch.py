@@ -72,6 +72,13 @@ def all_reduce_mean(value: float) -> float:
     return total.item() / dist.get_world_size()
 
 
+def gather(value: object) -> list:
+    """Return every rank's `value`, in the order of the ranks. Every rank must call it."""
+    values: list = [None] * dist.get_world_size()
+    dist.all_gather_object(values, value)
+    return values
+
+
 def cleanup() -> NoReturn:
     """Leave the group together, then end the process: the last call of a script that succeeded.
 
