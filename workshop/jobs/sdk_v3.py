@@ -51,31 +51,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "local_sgd": {"sync-every": 8},
     "fit": {"library": "horovod"},
 }
-
-# Version 3 makes one line of a command: every statement needs its semicolon.
-TF_CONFIG = r"""export TF_CONFIG=$(python -c 'import json, os;
-hosts = json.loads(os.environ["SM_HOSTS"]);
-task = {"type": "worker", "index": hosts.index(os.environ["SM_CURRENT_HOST"])};
-print(json.dumps({"cluster": {"worker": [f"{host}:8890" for host in hosts]}, "task": task}))');
-python SCRIPT"""
-WITH_SERVERS = r"""tf_config() { python -c 'import json, os, sys;
-hosts, here = json.loads(os.environ["SM_HOSTS"]), os.environ["SM_CURRENT_HOST"];
-cluster = {"master": [f"{hosts[0]}:2222"], "worker": [f"{host}:2222" for host in hosts[1:]]};
-cluster["ps"] = [f"{host}:2223" for host in hosts];
-kind = "ps" if sys.argv[1:] else "master" if here == hosts[0] else "worker";
-index = [address.split(":")[0] for address in cluster[kind]].index(here);
-task = {"type": kind, "index": index};
-print(json.dumps({"cluster": cluster, "environment": "cloud", "task": task}))' "$@"; };
-TF_CONFIG=$(tf_config ps) CUDA_VISIBLE_DEVICES="" python -c 'import json, os, tensorflow as tf;
-config = json.loads(os.environ["TF_CONFIG"]);
-cluster, index = config["cluster"], config["task"]["index"];
-waiting = sum(map(len, cluster.values()));
-threads = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=waiting);
-tf.distribute.Server(cluster, "ps", index, "grpc", threads).join()' &
-server=$!;
-TF_CONFIG=$(tf_config) python SCRIPT;
-kill $server"""
-COMMANDS = {"multi_worker_mirrored_strategy": TF_CONFIG, "parameter_server": WITH_SERVERS}
+COMMANDS = {  # what version 3 has no key for -> the command in its place, of notebooks/sdk_v3/
+    "multi_worker_mirrored_strategy": "workers.sh",
+    "parameter_server": "servers.sh",
+}
 
 NO_KEY = "Version 3 has no key for this. The command does what version 2's key does."
 ALL_RANKS = (
@@ -96,57 +75,7 @@ SENTENCES = {
 }
 NETWORKING = "Networking(subnets=subnets, security_group_ids=security_group_ids)"
 CHECKPOINTS = 'CheckpointConfig(s3_uri=f"s3://{bucket}/jobs/checkpoints/{time.time():.0f}")'
-DEPLOY = """from sagemaker.serve.model_builder import ModelBuilder
-
-trained = trainer._latest_training_job.refresh()  # once it has ended
-builder = ModelBuilder(
-    image_uri=image("tensorflow", "2.12.1", "ml.m5.large", "inference"),
-    s3_model_data_url=trained.model_artifacts.s3_model_artifacts,
-    network=Networking(subnets=subnets, security_group_ids=security_group_ids),
-    role_arn=role,
-    sagemaker_session=session,
-)
-builder.build(model_name=f"workshop-{seat}-v3")
-endpoint = builder.deploy(f"workshop-{seat}-v3", 1, "ml.m5.large", wait=False)
-endpoint.wait_for_status("InService", poll=2)"""
-TRANSFORM = """from sagemaker.core.transformer import Transformer
-
-questions = f"s3://{bucket}/jobs/workshop-{seat}-questions"
-common = {
-    "instance_count": 1,
-    "instance_type": "ml.m5.large",
-    "assemble_with": "Line",
-    "accept": "application/jsonlines",
-    "sagemaker_session": session,
-}
-transformer = Transformer(
-    model_name=f"workshop-{seat}-v3",
-    strategy="MultiRecord",
-    max_payload=1,
-    output_path=f"{questions}/json-out",
-    **common,
-)
-transformer.transform(
-    f"{questions}/json", content_type="application/jsonlines", split_type="Line", wait=False
-)"""
-HANDLERS = """builder = ModelBuilder(
-    image_uri=image("tensorflow", "2.12.1", "ml.m5.large", "inference"),
-    s3_model_data_url=trained.model_artifacts.s3_model_artifacts,
-    source_code=SourceCode(source_dir="../scripts/demos/serve_csv", entry_script="inference.py"),
-    role_arn=role,
-    sagemaker_session=session,
-)
-builder.build(model_name=f"workshop-{seat}-v3-handlers")
-transformer = Transformer(
-    model_name=f"workshop-{seat}-v3-handlers",
-    strategy="SingleRecord",
-    output_path=f"{questions}/csv-out",
-    **common,
-)
-transformer.transform(
-    f"{questions}/csv", content_type="text/csv", split_type="Line", wait=False
-)"""
-SERVING = {"deploy": DEPLOY, "transform": TRANSFORM, "handlers": HANDLERS}  # lesson 08
+SERVING = ("deploy", "transform", "handlers")  # lesson 08: files of notebooks/sdk_v3/
 
 
 def way(name: str) -> LessonJob:
@@ -159,7 +88,6 @@ def way(name: str) -> LessonJob:
         label=name.replace("_", "-"),
         hyperparameters={"epochs": 2} | OPTIONS.get(name, {}),
         channels=DIGITS,
-        max_run=1800,
         **settings,
     )
 
@@ -179,7 +107,7 @@ def shown() -> dict[str, str]:
         names = [name for mark in MARK.findall(source.read_text()) for name in mark.split("; ")]
         for name in names:
             if name in SERVING:
-                code_of[f"{lesson} {name}"] = SERVING[name]
+                code_of[f"{lesson} {name}"] = _text(f"{name}.py")
             elif name not in SENTENCES and name != "recipes":
                 code_of[f"{lesson} {name}"] = code(lesson, name)
     return code_of
@@ -201,11 +129,11 @@ def _parts(lesson: str, name: str) -> Iterator[str]:
     """What is to say about a job, and its code."""
     if name == "recipes":
         yield f"{SET_UP}:"
-        yield fenced((SDK_V3 / "recipes.py").read_text())
+        yield fenced(_text("recipes.py"))
     elif name in SENTENCES:
         yield SENTENCES[name]
     elif name in SERVING:
-        yield fenced(SERVING[name])
+        yield fenced(_text(f"{name}.py"))
     else:
         yield from ["Version 3:"] if lesson == "reference" else notes(jobs(lesson)[name])
         yield fenced(formatted(code(lesson, name)))
@@ -230,12 +158,11 @@ def code(lesson: str, name: str) -> str:
         source, script = "../scripts", f"{folder or 'demos'}/{script}"
         environment["PYTHONPATH"] = "/opt/ml/input/data/code/train"
     flags = " ".join(f"--{name} {value}" for name, value in job.hyperparameters.items())
-    command = next((text for key, text in COMMANDS.items() if key in job.distribution), "")
-    start = f"entry_script={script!r}"
-    if command:
+    command, start = "", f"entry_script={script!r}"
+    for key in COMMANDS.keys() & job.distribution.keys():
         start = "command=command"
-        command = command.replace("SCRIPT", f"{script} {flags}")
-        command = f'command = r"""{command}"""\n'
+        text = _text(COMMANDS[key]).strip().replace("SCRIPT", f"{script} {flags}")
+        command = f'command = r"""{text}"""\n'
     spot = ", enable_managed_spot_training=True" if job.spot else ""
     count = f"instance_type={job.instance_type!r}, instance_count={job.instance_count}"
     limits = f"max_runtime_in_seconds={job.max_run}"
@@ -260,6 +187,10 @@ def code(lesson: str, name: str) -> str:
         f"{command}trainer = ModelTrainer({given}, **shared({job.label or job.name!r}),)\n"
         f"trainer{metrics}.train(wait=False)\n"
     )
+
+
+def _text(name: str) -> str:
+    return (SDK_V3 / name).read_text()
 
 
 def _distributed(job: LessonJob) -> str:
