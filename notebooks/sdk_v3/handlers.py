@@ -12,6 +12,4 @@ transformer = Transformer(
     output_path=f"{questions}/csv-out",
     **common,
 )
-transformer.transform(
-    f"{questions}/csv", content_type="text/csv", split_type="Line", wait=False
-)
+transformer.transform(f"{questions}/csv", content_type="text/csv", split_type="Line", wait=False)
