@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -103,19 +103,17 @@ def grouped_bar_chart(
     bounds: pd.DataFrame | None = None,
     spread: Sequence[pd.DataFrame] = (),
     source: str = "measured",
-    texts: str = "",
 ) -> None:
     """A group of bars for each row of a table, a bar for each column; NaN leaves a gap.
 
     bounds: a black line across each bar, of the table's shape and unit; explained as "computed".
     spread: the lowest and the highest values, two tables of that shape and unit, drawn as ranges.
-    texts: the format of a number behind each bar, such as "{:.3g}"; none by default.
     The rest is as for `bar_chart`.
     """
     title, height = titled(title, source), 0.8 / len(table.columns)
-    alt = f"{title} ({x}). {_in_words(table)}"
+    alt = f"{title} ({x}). {in_words(table)}"
     if bounds is not None:
-        alt += f" computed: {_in_words(bounds)}"
+        alt += f" computed: {in_words(bounds)}"
     with canvas(title, x, size=(7.5, 0.24 * table.size + 1.4), alt=alt) as axes:
         handles: list[Any] = []
         for index, name in enumerate(table):
@@ -128,11 +126,6 @@ def grouped_bar_chart(
                 axes.errorbar(table[name], at, xerr=reach, fmt="none", ecolor="black", capsize=2)
             if bounds is not None:
                 line = _black_lines(axes, bounds[name], at, height / 2, "computed")
-            if texts:
-                ends = table[name] if bounds is None else np.fmax(table[name], bounds[name])
-                for end, row, value in zip(ends, at, table[name], strict=True):
-                    if pd.notna(value):
-                        axes.text(end, row, f"  {texts.format(value)}", va="center", fontsize=8)
         axes.set_yticks(range(len(table)), list(map(str, table.index)))
         axes.set_ylabel(table.index.name or "")
         axes.invert_yaxis()
@@ -148,25 +141,16 @@ def _black_lines(axes: Axes, at: Iterable[float], rows: Iterable[float], half: f
 
 
 def lines(
-    curves: Mapping[str, pd.Series],
-    title: str,
-    x: str,
-    y: str,
-    points: Collection[str] = (),
-    top: float | None = None,
+    curves: Mapping[str, pd.Series], title: str, x: str, y: str, top: float | None = None
 ) -> None:
     """A line for each curve, from its index (to the right) to its values (up), from 0 on.
 
-    points: names of curves that are drawn as points, because nothing lies between them. top: where
-    the picture ends, for curves that run away.
+    top: where the picture ends, for curves that run away.
     """
     with canvas(title, x, y, size=(8, 3.6)) as axes:
         for index, (name, curve) in enumerate(curves.items()):
-            style: dict[str, Any] = {"linestyle": DASHES[index % len(DASHES)]}
-            if name in points:
-                style = {"linestyle": "none", "marker": MARKERS[index % len(MARKERS)]}
-            colour = COLOURS[index % len(COLOURS)]
-            axes.plot(curve.index, curve, color=colour, label=name, **style)
+            colour, dashes = COLOURS[index % len(COLOURS)], DASHES[index % len(DASHES)]
+            axes.plot(curve.index, curve, dashes, color=colour, label=name)
         axes.set_ylim(0, top)
         if all(pd.api.types.is_integer_dtype(curve.index) for curve in curves.values()):
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -177,7 +161,7 @@ def _pairs(names: list[str], texts: list[str]) -> str:
     return "; ".join(f"{name}: {text}" for name, text in zip(names, texts, strict=True))
 
 
-def _in_words(table: pd.DataFrame) -> str:
+def in_words(table: pd.DataFrame) -> str:
     """Each number of a table, by its row."""
     return " ".join(
         f"{group}: {', '.join(f'{name} {value:.4g}' for name, value in row.dropna().items())}."

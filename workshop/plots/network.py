@@ -90,15 +90,15 @@ def _in_words(hops: Mapping[str, list[tuple[int, int]]], ranks_each: int) -> str
     return " ".join(sentences)
 
 
-def vpc(network: Mapping[str, str], instances: int = 2) -> None:
-    """A job's instances in a VPC: what is inside what, and which ways lead out.
+def vpc(network: Mapping[str, str]) -> None:
+    """A job's two instances in a VPC: what is inside what, and which ways lead out.
 
     network: the names of its `vpc`, `subnet`, `zone` and security `group`, written into the boxes.
     """
     title = "What ranks send each other stays in one subnet;\nbeyond it only S3 is reachable"
     ways = "a gateway endpoint to S3; off: interface endpoints and a NAT gateway"
     alt = (
-        f"{title}. SageMaker runs {instances} instances. Each has a network card (ENI) in the "
+        f"{title}. SageMaker runs 2 instances. Each has a network card (ENI) in the "
         f"subnet {network['subnet']} of zone {network['zone']}, in the VPC {network['vpc']}, "
         f"inside the security group {network['group']}, whose members reach each other. "
         f"Ways out: {ways}."
@@ -110,14 +110,12 @@ def vpc(network: Mapping[str, str], instances: int = 2) -> None:
         _box(axes, (3.3, 0.2), (3.0, 3.95), zone, COLOURS[0])
         group = f"security group\n{network['group']}"
         _box(axes, (3.45, 0.35), (2.7, 2.9), group, COLOURS[3], "--")
-        heights = [1.75 - 1.25 * n / max(1, instances - 1) for n in range(instances)]
-        for number, y in enumerate(heights):
-            _box(axes, (0.35, y), (1.7, 0.75), f"instance algo-{number + 1}", "black")
+        for name, y in {"algo-1": 1.75, "algo-2": 0.5}.items():
+            _box(axes, (0.35, y), (1.7, 0.75), f"instance {name}", "black")
             _box(axes, (4.0, y), (1.3, 0.75), "network card\n(ENI)", "black")
             _way(axes, (2.05, y + 0.38), (4.0, y + 0.38), "black")
-        if instances > 1:
-            _way(axes, (4.65, heights[0]), (4.65, heights[-1] + 0.75), COLOURS[3], "<|-|>", 3)
-            axes.text(4.8, heights[-1] + 0.98, "gradients", fontsize=8, va="center")
+        _way(axes, (4.65, 1.75), (4.65, 1.25), COLOURS[3], "<|-|>", 3)
+        axes.text(4.8, 1.48, "gradients", fontsize=8, va="center")
         ends = {
             "S3 gateway\nendpoint\n(free)": ("S3: your\nbucket", "-", 3.2),
             "interface\nendpoints\n(off: by the hour)": ("other AWS\nservices", "--", 1.8),

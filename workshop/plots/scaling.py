@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.ticker import PercentFormatter
 
-from workshop.plots.figures import HATCHES, titled
+from workshop.plots.figures import HATCHES, in_words, titled
 from workshop.plots.look import COLOURS, canvas
 
 MARKERS = "o^svDP"  # each can be filled or open
@@ -33,10 +33,7 @@ def stacked_bars(
         source: as bar_chart takes it.
     """
     title = titled(title, source)
-    alt = f"{title} ({x}). " + " ".join(
-        f"{name}: {', '.join(f'{part} {value:.3g}' for part, value in row.items())}."
-        for name, row in parts.iterrows()
-    )
+    alt = f"{title} ({x}). {in_words(parts)}"
     names = [str(name) for name in parts.index]
     with canvas(title, x, size=(7.5, 0.5 * len(parts) + 1.5), alt=alt) as axes:
         left = np.zeros(len(parts))
@@ -56,7 +53,7 @@ def stacked_bars(
         axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, below), ncols=4)
 
 
-def scaling_map(dots: pd.DataFrame, title: str, noise: tuple[float, float] | None = None) -> None:
+def scaling_map(dots: pd.DataFrame, title: str) -> None:
     """Which share of the ceiling ranks reach, against r: one curve for all lessons.
 
     Args:
@@ -65,7 +62,6 @@ def scaling_map(dots: pd.DataFrame, title: str, noise: tuple[float, float] | Non
             measured (filled), recorded (pale) or computed (open); and low and high of share, NaN
             where there is no range. r_low and r_high, of r, may be there too.
         title: the finding.
-        noise: lowest and highest ratio of two identical configurations, drawn as a band.
     """
     alt = f"{title}. The curve is 1 / (1 + r). " + " ".join(
         f"{dot['label']} ({dot['source']}): r {dot['r']:.2g}, {percent:.0f} % of the ceiling."
@@ -78,10 +74,6 @@ def scaling_map(dots: pd.DataFrame, title: str, noise: tuple[float, float] | Non
     y = "share of the ceiling"
     with canvas(title, x, y, size=(8, 4.2), alt=alt) as axes:
         axes.set_xscale("log")
-        if noise is not None:
-            band: dict[str, Any] = {"color": "grey", "alpha": 0.2, "linewidth": 0}
-            label = "noise of this run (A/A)"
-            axes.fill_between(r, curve * min(noise), curve * max(noise), label=label, **band)
         axes.plot(r, curve, color="black", label="nothing hidden: 1 / (1 + r)")
         hidden = 1 / (1 + np.maximum(0, r - BACKWARD))
         axes.plot(r, hidden, "--", color="grey", label="overlapped with backward, at best")

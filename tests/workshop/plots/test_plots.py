@@ -55,7 +55,7 @@ def test_groups_of_bars_with_bounds_or_as_predictions(shown):
         bounds=table / 2,
         spread=(table - 0.5, table + 1),
     )
-    plots.grouped_bar_chart(table, "title", "a prediction", source="computed", texts="{:g} ms")
+    plots.grouped_bar_chart(table, "title", "a prediction", source="computed")
     measured, predicted = shown
     assert measured.alt == (
         "title (milliseconds). 1 x 8: gloo 2, hierarchical 1. 8 x 1: gloo 4. "
@@ -71,8 +71,6 @@ def test_groups_of_bars_with_bounds_or_as_predictions(shown):
     assert measured.patches[0].get_hatch() != measured.patches[2].get_hatch()
     assert predicted.patches[0].get_facecolor()[3] == 0 and not predicted.lines
     assert predicted.get_title() == "title (computed)"
-    assert [text.get_text().strip() for text in predicted.texts] == ["2 ms", "4 ms", "1 ms"]
-    assert not measured.texts
 
 
 def test_numbers_of_another_machine_look_unlike_ones_own(shown):
@@ -117,14 +115,13 @@ def test_bars_in_time_that_overlap_share_a_row(shown):
     assert first.get_y() + first.get_height() <= second.get_y() + 1e-9
 
 
-def test_lines_and_points(shown):
+def test_lines_can_be_read_without_colour(shown):
     curve = pd.Series([3.0, 9.0], index=[1, 2])
     curves = {"computed": curve, "measured": curve, "other": curve}
-    plots.lines(curves, "title", "workers", "kB", points=["measured"], top=5)
+    plots.lines(curves, "title", "workers", "kB", top=5)
     (axes,) = shown
     assert [line.get_ydata().tolist() for line in axes.lines] == [[3, 9]] * 3
-    styles = [(line.get_linestyle(), line.get_marker()) for line in axes.lines]
-    assert len(set(styles)) == 3 and styles[1][0] == "None" != styles[1][1]
+    assert len({line.get_linestyle() for line in axes.lines}) == 3
     assert axes.get_ylim() == (0, 5) and explained(axes) == list(curves)
     assert axes.alt.startswith("title. Across: workers. Up: kB. computed: from (1, 3) to (2, 9).")
 
@@ -239,7 +236,7 @@ def test_the_scaling_map_has_the_curve_and_a_dot_for_each_configuration(shown):
         ],
         columns=columns,
     )
-    plots.scaling_map(dots, "Halfway at r = 1", noise=(0.9, 1.1))
+    plots.scaling_map(dots, "Halfway at r = 1")
     (axes,) = shown
     lines = {line.get_label(): line for line in axes.lines}
     curve = lines["nothing hidden: 1 / (1 + r)"]
@@ -248,7 +245,7 @@ def test_the_scaling_map_has_the_curve_and_a_dot_for_each_configuration(shown):
     assert lines["ResNet (computed)"].get_markerfacecolor() == "white"
     assert [line for line in axes.lines if list(line.get_ydata()) == [0.5, 0.7]]
     assert [line for line in axes.lines if list(line.get_xdata()) == [0.4, 0.8]]
-    assert {"noise of this run (A/A)", "range of rounds"} <= set(explained(axes))
+    assert "range of rounds" in explained(axes)
     assert "ResNet (computed): r 1, 50 % of the ceiling." in axes.alt
 
 
