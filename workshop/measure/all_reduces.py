@@ -1,10 +1,7 @@
 """The all-reduces as steps of messages: who sends what to whom, and the bytes that each passes.
 
-    steps("ring", 1_000_000, 4)
-    bytes_by_instance("hierarchical", 1_000_000, instances=2, ranks_per_instance=4)
-
-`ALGORITHMS` look at ranks alone. `PLACED` are those in which it matters where the ranks live, and
-gloo's own.
+steps("ring", 1_000_000, 4)
+bytes_by_instance("hierarchical", 1_000_000, instances=2, ranks_per_instance=4)
 """
 
 from __future__ import annotations
@@ -67,18 +64,18 @@ class Placement:
         return self.instance_of(message.source) != self.instance_of(message.to)
 
 
-def naive(n_bytes: float, world_size: int) -> Steps:
+def naive(n_bytes: float, placement: Placement) -> Steps:
     """Everything to rank 0, one after the other; the sum back to all."""
-    others = range(1, world_size)
+    others = range(1, placement.world_size)
     up = [[Message(rank, 0, n_bytes)] for rank in others]
     return up + [[Message(0, rank, n_bytes)] for rank in others]
 
 
-def tree(n_bytes: float, world_size: int) -> Steps:
+def tree(n_bytes: float, placement: Placement) -> Steps:
     """Sums up a binomial tree to rank 0, and down again."""
     up, distance = [], 1
-    while distance < world_size:
-        senders = range(distance, world_size, 2 * distance)
+    while distance < placement.world_size:
+        senders = range(distance, placement.world_size, 2 * distance)
         up.append([Message(rank, rank - distance, n_bytes) for rank in senders])
         distance *= 2
     return up + [
@@ -86,9 +83,9 @@ def tree(n_bytes: float, world_size: int) -> Steps:
     ]
 
 
-def ring(n_bytes: float, world_size: int) -> Steps:
+def ring(n_bytes: float, placement: Placement) -> Steps:
     """Reduce-scatter, then all-gather: a chunk from every rank to the next, in every step."""
-    return 2 * _passes(n_bytes / world_size, [range(world_size)])
+    return 2 * _passes(n_bytes / placement.world_size, [range(placement.world_size)])
 
 
 def gloo(n_bytes: float, placement: Placement) -> Steps:
@@ -139,7 +136,7 @@ def mini_herring(n_bytes: float, placement: Placement) -> Steps:
     """
     instances = range(placement.instances)
     servers = [placement.rank_of(instance, 0) for instance in instances]
-    along = tree(n_bytes, placement.ranks_per_instance)
+    along = tree(n_bytes, Placement(1, placement.ranks_per_instance))
     intra_node = [
         [
             Message(server + hop.source, server + hop.to, n_bytes)
@@ -164,16 +161,9 @@ def _passes(chunk: float, rings: Sequence[Sequence[int]]) -> Steps:
     return [[Message(source, to, chunk) for source, to in hops]] * (size - 1)
 
 
-ALGORITHMS: dict[str, Callable[[float, int], Steps]] = {
-    "naive": naive,
-    "tree": tree,
-    "ring": ring,
-}
-PLACED: dict[str, Callable[[float, Placement], Steps]] = {
-    "gloo": gloo,
-    "interleaved_ring": interleaved_ring,
-    "hierarchical": hierarchical,
-    "mini_herring": mini_herring,
+ALGORITHMS: dict[str, Callable[[float, Placement], Steps]] = {
+    algorithm.__name__: algorithm
+    for algorithm in (naive, tree, ring, gloo, interleaved_ring, hierarchical, mini_herring)
 }
 
 
@@ -181,22 +171,17 @@ def steps(algorithm: str, n_bytes: float, ranks_per_instance: int, instances: in
     """An algorithm's messages, step by step.
 
     Args:
-        algorithm: of ALGORITHMS or PLACED.
+        algorithm: of ALGORITHMS.
         n_bytes: of the tensor that is reduced.
         ranks_per_instance, instances: where the ranks live; by default on one instance.
 
     Raises ValueError for an unknown name, and for counts that make no sense.
     """
-    if algorithm not in (*ALGORITHMS, *PLACED):
-        raise ValueError(
-            f"{algorithm!r} is not known. There are: {', '.join((*ALGORITHMS, *PLACED))}."
-        )
-    placement = Placement(instances, ranks_per_instance)
+    if algorithm not in ALGORITHMS:
+        raise ValueError(f"{algorithm!r} is not known. There are: {', '.join(ALGORITHMS)}.")
     if n_bytes < 0:
         raise ValueError(f"{n_bytes} bytes: a tensor has 0 or more.")
-    if algorithm in ALGORITHMS:
-        return ALGORITHMS[algorithm](n_bytes, placement.world_size)
-    return PLACED[algorithm](n_bytes, placement)
+    return ALGORITHMS[algorithm](n_bytes, Placement(instances, ranks_per_instance))
 
 
 def bytes_added(

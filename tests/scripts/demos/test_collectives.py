@@ -13,7 +13,7 @@ from workshop.measure import all_reduces
 
 RANKS = 6
 EVERY = tuple(range(RANKS))
-BY_RANK = tuple(all_reduces.ALGORITHMS)  # they look at ranks alone
+BY_RANK = ("naive", "tree", "ring")  # they look at ranks alone
 PLACED = ("hierarchical", "mini_herring", "interleaved_ring")
 KINDS = ("int64", "float32", "int32", "float64", "float16")
 GROUPS = [EVERY[:n] for n in range(1, RANKS + 1)] + [(1, 3, 4), (3, 4, 5), (2, 5)]
