@@ -145,33 +145,27 @@ def predictions(path: Path = PUBLISHED) -> pd.DataFrame:
 
 
 def _rows(source: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for row in source.get("all_reduce", []):
+    for row in [*source.get("all_reduce", []), *source.get("step", [])]:
         machine = _machine(source | row)
-        algorithm = row.get("algorithm", "")
-        predicted = 1000 * all_reduce_seconds(row["bytes"], machine, algorithm)
+        if "model" in row:
+            kind, case = "step", row["model"]
+            measured = row["compute_ms"] / row["efficiency"]
+            low, high = (1000 * seconds for seconds in step_seconds(row, machine))
+            nearest = min(max(measured, low), high)
+        else:
+            algorithm = row.get("algorithm", "")
+            kind, case = "all-reduce", f"{_size(row['bytes'])} {algorithm}".strip()
+            measured, high = row["ms"], math.nan
+            nearest = low = 1000 * all_reduce_seconds(row["bytes"], machine, algorithm)
         yield {
             "source": source["name"],
-            "kind": "all-reduce",
-            "case": f"{_size(row['bytes'])} {algorithm}".strip(),
-            "ranks": machine.ranks,
-            "measured_ms": row["ms"],
-            "predicted_ms": predicted,
-            "nothing_hidden_ms": math.nan,
-            "error": predicted / row["ms"] - 1,
-        }
-    for row in source.get("step", []):
-        machine = _machine(source | row)
-        low, high = (1000 * seconds for seconds in step_seconds(row, machine))
-        measured = row["compute_ms"] / row["efficiency"]
-        yield {
-            "source": source["name"],
-            "kind": "step",
-            "case": row["model"],
+            "kind": kind,
+            "case": case,
             "ranks": machine.ranks,
             "measured_ms": measured,
             "predicted_ms": low,
             "nothing_hidden_ms": high,
-            "error": min(max(measured, low), high) / measured - 1,
+            "error": nearest / measured - 1,
         }
 
 
