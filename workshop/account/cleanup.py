@@ -30,8 +30,6 @@ from workshop.account.resources import (
     total,
 )
 
-__all__ = ["Inventory", "Report", "Resource", "clean", "find"]
-
 
 @dataclass
 class Inventory:
@@ -70,7 +68,10 @@ class Inventory:
 
         rows = []
         for kind in self.kinds:
-            count, size, usd = totals(self.by_kind(kind))
+            resources = self.by_kind(kind)
+            count = sum(resource.count for resource in resources)
+            size = total([resource.size for resource in resources])
+            usd = total([resource.usd_per_month for resource in resources])
             shown = "not told" if size is None else f"{size:,}"
             rows.append((kind, count, shown, "not known" if usd is None else f"{usd:.2f}"))
         columns = ["kind", "how many", "bytes", "USD a month"]
@@ -149,15 +150,6 @@ def look(account: Account, each: ResourceType) -> tuple[list[Resource], list[Res
             foreign.append(replace(resource, note="not tagged as this seat's"))
         # The rest has another seat's tags: it is somebody's, and that is known.
     return owned, foreign
-
-
-def totals(resources: list[Resource]) -> tuple[int, int | None, float | None]:
-    """(how many, bytes, USD a month) together; None where one of them is not known."""
-    return (
-        sum(resource.count for resource in resources),
-        total([resource.size for resource in resources]),
-        total([resource.usd_per_month for resource in resources]),
-    )
 
 
 def refusal_reason(error: Exception) -> str:

@@ -169,14 +169,12 @@ def deploy(
     return done
 
 
-def delete(
-    session, names: Iterable[str] | None = None, log: Callable[[str], None] = print
-) -> list[str]:
+def delete(session, names: Iterable[str] = ALL, log: Callable[[str], None] = print) -> list[str]:
     """Delete a seat's stacks and wait until they are gone. Running it again changes nothing.
 
     Args:
         session: what workshop.session returned.
-        names: which; without them all of the seat's stacks.
+        names: which; by default all of the seat's stacks.
         log: takes a line of progress for each stack.
 
     Returns the names of those that were there, in CloudFormation's form.
@@ -185,7 +183,7 @@ def delete(
     not empty, or if another stack needs one of these; and if CloudFormation cannot delete one.
     """
     client, seat = session.client("cloudformation"), session.seat
-    chosen = in_order(ALL if names is None else names)
+    chosen = in_order(names)
     existing = {}
     for name in ALL:
         with explained(stack_name(seat, name)):
@@ -402,15 +400,12 @@ def _unusable_reason(client, stack: dict, seat: str) -> str:
         check_ours(stack, seat)
     except StackError as error:
         return str(error)
-    if _usable(stack["StackStatus"]):
+    state = stack["StackStatus"]
+    if state.endswith("_COMPLETE") and state not in NOT_USABLE:
         return ""
-    if _in_progress(stack["StackStatus"]):
+    if _in_progress(state):
         return "CloudFormation is still at work."
     return failure_reason(client, stack["StackId"])
-
-
-def _usable(state: str) -> bool:
-    return state.endswith("_COMPLETE") and state not in NOT_USABLE
 
 
 def _in_progress(state: str) -> bool:

@@ -45,13 +45,12 @@ def preflight(lesson, target, seat, offline, given) -> None:
 
 def _together(jobs: list) -> str:
     """What all jobs cost at most."""
-    from workshop.account.preflight import most_usd
     from workshop.account.prices import up_to_cents
 
     most, without = 0.0, 0
     for job in jobs:
         try:
-            most += most_usd(job)
+            most += job.cost.most_usd
         except ValueError:  # such as PriceNotKnown
             without += 1
     rest = f", and {without} whose price is not known" if without else ""

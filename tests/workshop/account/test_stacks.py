@@ -35,7 +35,7 @@ def deploy(session, names=stacks.STACKS):
     }
 
 
-def delete(session, names=None):
+def delete(session, names=stacks.ALL):
     return stacks.delete(session, names, log=lambda _: None)
 
 

@@ -12,7 +12,7 @@ asks AWS (or the emulator) what only they know: quotas, subnets.
 from workshop.account.preflight.asking import ask
 from workshop.account.preflight.facts import Finding, all_ok
 from workshop.account.preflight.job import BadConfiguration, JobConfiguration
-from workshop.account.preflight.rules import check, most_usd
+from workshop.account.preflight.rules import check
 
 __all__ = [
     "BadConfiguration",
@@ -21,5 +21,4 @@ __all__ = [
     "all_ok",
     "ask",
     "check",
-    "most_usd",
 ]

@@ -13,7 +13,7 @@ from typing import Any
 from packaging.version import InvalidVersion, Version
 
 from workshop.account.preflight.facts import facts
-from workshop.account.prices import MAX_RUN_SECONDS, price_table
+from workshop.account.prices import MAX_RUN_SECONDS, Cost, cost, price_table
 
 FRAMEWORKS = ("tensorflow", "pytorch")
 AWS_IMAGE = re.compile(
@@ -91,7 +91,7 @@ class JobConfiguration:
             use_spot=bool(estimator.use_spot_instances),
             max_run=estimator.max_run,
             checkpoint_s3_uri=estimator.checkpoint_s3_uri or "",
-            script=_text_of(estimator),
+            script=_text_at(estimator.source_dir, estimator.entry_point),
             name=name,
         )
 
@@ -180,6 +180,11 @@ class JobConfiguration:
         """Whether the type has an Elastic Fabric Adapter."""
         return self.instance_type in facts()["efa"]["types"]
 
+    @property
+    def cost(self) -> Cost:
+        """What it costs at most. Raises PriceNotKnown, ValueError."""
+        return cost(self.instance_type, self.instance_count, 0, self.max_run)
+
     # The image
 
     @cached_property
@@ -229,12 +234,8 @@ def _from_trainer(trainer) -> dict[str, Any]:
     }
 
 
-def _text_of(estimator) -> str:
-    """The entry point of an estimator, if it is on this machine; otherwise empty."""
-    return _text_at(estimator.source_dir, estimator.entry_point)
-
-
 def _text_at(source_dir: str | None, script: str | None) -> str:
+    """The text of an entry point, if it is on this machine; otherwise empty."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
         return Path(str(source_dir or ""), str(script or "")).read_text(encoding="utf-8")
     return ""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from workshop.account.preflight.facts import Finding, facts, source, unknown
 from workshop.account.preflight.job import JobConfiguration
-from workshop.account.prices import cost, up_to_cents
+from workshop.account.prices import up_to_cents
 
 Cases = Iterator[tuple[str, str]]  # a reason and a remedy for each
 
@@ -284,15 +284,10 @@ def _near(name: str, known: Iterable[str], otherwise: str) -> str:
 # What it costs
 
 
-def most_usd(job: JobConfiguration) -> float:
-    """What a job costs at most. Raises PriceNotKnown, ValueError."""
-    return cost(job.instance_type, job.instance_count, 0, job.max_run).most_usd
-
-
 def price(job: JobConfiguration) -> Finding:
     """What the job costs at most."""
     try:
-        job_cost = cost(job.instance_type, job.instance_count, 0, job.max_run)
+        job_cost = job.cost
     except ValueError as error:  # PriceNotKnown is one
         return unknown("cost", str(error))
     limit = f"At most {up_to_cents(job_cost.most_usd):.2f} USD, since max_run is {job.max_run} s."
