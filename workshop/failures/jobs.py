@@ -20,14 +20,14 @@ from botocore.exceptions import ClientError
 
 from workshop.account import cleanup
 from workshop.account.resources import Account
-from workshop.diagnosis.answer import diagnose
-from workshop.failures.reproduction import CheckResult, first_line
+from workshop.failures.reproduction import CheckResult, first_line, three_lines
 from workshop.jobs import vpc
 from workshop.jobs.follow import JobResult, watch
 from workshop.jobs.local_server import pointed_at, up_for_now
 from workshop.jobs.session import MAX_RUN_SECONDS, Session, quiet
 from workshop.paths import DEMOS, TRAIN
 
+ONE_EACH = {"mpi": {"enabled": True, "processes_per_host": 1}}
 NEEDS_A_PACKAGE = DEMOS / "breaking" / "needs_a_package"
 WAITING_SECONDS = 25  # the max_run of a job whose instances wait for each other
 # A package of one line, so that the fixed form needs no package index.
@@ -112,7 +112,7 @@ def blocked_security_group(fixed: bool) -> CheckResult:
             scratch.upload("digits", quiet=True),
             instance_count=2,
             max_run=MAX_RUN_SECONDS if fixed else WAITING_SECONDS,
-            distribution={"mpi": {"enabled": True, "processes_per_host": 1}},
+            distribution=ONE_EACH,
             hyperparameters={"max-steps": 4},
         )
     if fixed:
@@ -173,24 +173,18 @@ def s3_path(fixed: bool) -> CheckResult:
 def lost_distribution(fixed: bool) -> CheckResult:
     """Two instances, and nothing that makes their processes ranks of one training."""
     with contextlib.closing(Scratch()) as scratch:
-        mpi = {"mpi": {"enabled": True, "processes_per_host": 1}}
         result = scratch.run(
             TRAIN / "train_torch_ddp.py",
             scratch.upload("digits", quiet=True),
             instance_count=2,
             hyperparameters={"max-steps": 4},
-            **({"distribution": mpi} if fixed else {}),
+            distribution=ONE_EACH if fixed else None,
         )
-        why = _three_lines(result, scratch)
+        why = three_lines(result.name, scratch)
     if fixed:
         return good_end(result, '"world_size": 2')
     line = first_line(result.lines, "KeyError: 'LOCAL_WORLD_SIZE'")
     return CheckResult(result.status == "Failed" and bool(line), line, why=why)
-
-
-def _three_lines(result: JobResult, session: Session) -> str:
-    """What `workshop why` says of a job."""
-    return "\n".join(str(diagnose(result.name, session)).splitlines()[:3])
 
 
 def _wheel() -> bytes:

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterable
 
 from workshop.diagnosis.answer import diagnose
-from workshop.failures.reproduction import CheckResult, first_line
+from workshop.failures.reproduction import CheckResult, first_line, three_lines
 from workshop.launch.mpirun import line_from_mpirun, mpirun_command
 from workshop.launch.processes import INTERFACE, TORCHRUN, Line, Processes, free_port
 from workshop.paths import DATA, DEMOS, ROOT
@@ -67,15 +67,10 @@ def script_options(fixed: bool) -> list[str]:
     return channels + ["--fixed"] * fixed
 
 
-def three_lines(processes: Processes) -> str:
-    """What `workshop why` says of them."""
-    return "\n".join(str(diagnose(processes.record)).splitlines()[:3])
-
-
-def short(line: str, limit: int = 200) -> str:
+def short(line: str) -> str:
     """A line without this machine's folders."""
     line = line.strip().replace(f"{ROOT}/", "")
-    return line if len(line) <= limit else line[: limit - 3] + "..."
+    return line if len(line) <= 200 else line[:197] + "..."
 
 
 def numbered_log(processes: Processes) -> tuple[str, ...]:

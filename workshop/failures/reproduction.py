@@ -7,6 +7,8 @@ import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from workshop.diagnosis.answer import diagnose
+
 
 @dataclass(frozen=True)
 class CheckResult:
@@ -23,6 +25,11 @@ class CheckResult:
     impossible: str = ""
     log: tuple[str, ...] = ()
     why: str = ""
+
+
+def three_lines(job, session=None) -> str:
+    """What `workshop why` says of a job, or of the ranks of a record."""
+    return "\n".join(str(diagnose(job, session)).splitlines()[:3])
 
 
 def first_line(lines: Iterable, pattern: str) -> str:
