@@ -100,10 +100,8 @@ class Processes:
         self.record = self._record.folder
 
         variables = [
-            _texts(
-                self._record.environment({**(environment or {}), **(each[index] if each else {})})
-            )
-            for index in range(len(self.commands))
+            self._record.environment({**(environment or {}), **of_command})
+            for of_command in each or [{}] * len(self.commands)
         ]
         self._line_from = line_from
         self._over = False  # all have ended, and what they printed was read
@@ -231,10 +229,6 @@ class Processes:
         assert status is not None
         how = f"Exit status {status}" if status > 0 else f"Killed by signal {-status}"
         return f"{how}: {shlex.join(self.commands[index])}\n{self.last_lines(index)}"
-
-
-def _texts(variables: Mapping[str, object]) -> dict[str, str]:
-    return {name: str(value) for name, value in variables.items()}
 
 
 def free_port() -> int:

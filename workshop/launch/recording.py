@@ -45,7 +45,7 @@ class Record:
         if self.folder.parent == RECORDS:
             _remove_old(RECORDS)
 
-    def environment(self, variables: Mapping[str, object]) -> dict[str, object]:
+    def environment(self, variables: Mapping[str, object]) -> dict[str, str]:
         """The variables of a rank, with those by which it is recorded."""
         inherited = {name: os.environ[name] for name in ADDED_TO if name in os.environ}
         return _recorded({**inherited, **variables}, self.folder)
@@ -83,19 +83,18 @@ def job_environment(job: str, requested: Mapping[str, str]) -> dict[str, str]:
     except OSError:
         return dict(requested)
     _remove_old(folder.parent)
-    recorded = _recorded({**requested, SHARED: folder}, folder)
-    return {name: str(value) for name, value in recorded.items()}
+    return _recorded({**requested, SHARED: folder}, folder)
 
 
-def _recorded(variables: Mapping[str, object], folder: Path) -> dict[str, object]:
-    return {
+def _recorded(variables: Mapping[str, object], folder: Path) -> dict[str, str]:
+    paths = filter(None, [str(RECORDER), str(variables.get("PYTHONPATH", ""))])
+    recorded = {
         **variables,
-        "PYTHONPATH": os.pathsep.join(
-            filter(None, [str(RECORDER), str(variables.get("PYTHONPATH", ""))])
-        ),
+        "PYTHONPATH": os.pathsep.join(paths),
         "WORKSHOP_RECORD": folder,
         "TORCH_FR_BUFFER_SIZE": variables.get("TORCH_FR_BUFFER_SIZE") or ENTRIES,
     }
+    return {name: str(value) for name, value in recorded.items()}
 
 
 def _remove_old(folder: Path) -> None:

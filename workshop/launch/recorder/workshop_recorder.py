@@ -16,7 +16,6 @@ import gc
 import json
 import math
 import os
-import resource
 import signal
 import socket
 import sys
@@ -253,7 +252,6 @@ class Recorder:
     def note(self, deep):
         """What is known of this process, for JSON."""
         rank, world_size = self.position()
-        usage = resource.getrusage(resource.RUSAGE_SELF)
         torch = sys.modules.get("torch")
         note = {
             "pid": self.pid,
@@ -278,9 +276,6 @@ class Recorder:
             "since": self.since,
             "places": list(self.places),
             "samples": list(self.samples),
-            "cpu_seconds": usage.ru_utime + usage.ru_stime,
-            "switched_out": usage.ru_nivcsw,
-            "peak_bytes": usage.ru_maxrss * 1024,
             "memory_kills_before": self.memory_kills,
             "memory_kills": memory_kills(),
             "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0,
@@ -459,16 +454,13 @@ def type_is(item, kind):
 
 
 def describe_model(model):
-    """DDP's times (s per step), its buckets, and its layers whose statistics ranks don't share."""
+    """DDP's exchange (s per step), its buckets, its layers whose statistics ranks don't share."""
     norms = [type(m).__name__ for m in model.modules() if type(m).__name__.startswith("BatchNorm")]
     logged = model._get_ddp_logging_data()
     return {
-        "forward": logged.get("avg_forward_compute_time", 0) / 1e9,
-        "backward": logged.get("avg_backward_compute_time", 0) / 1e9,
         "communication": logged.get("avg_backward_comm_time", 0) / 1e9,
         "overlap": logged.get("avg_backward_compute_comm_overlap_time", 0) / 1e9,
         "buckets": logged.get("rebuilt_bucket_sizes") or logged.get("bucket_sizes", ""),
-        "parameters": sum(p.numel() for p in model.parameters()),
         "batch_norms": len(norms),
     }
 
