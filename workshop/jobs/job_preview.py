@@ -60,7 +60,23 @@ class PreviewedJob:
 class PreviewSession(Session):
     """A session that sends nothing. requests: what CreateTrainingJob would have got, in order."""
 
-    def __init__(self, target: str, seat: str, region: str, outputs: dict[str, str]) -> None:
+    def __init__(
+        self, target: str, seat: str = "me", region: str = "", outputs: dict[str, str] | None = None
+    ) -> None:
+        """Open it.
+
+        Args:
+            target: "local" or "aws".
+            region: empty takes the shell's, or us-east-1; the emulator has its own.
+            outputs: of the seat's stacks; placeholders if None.
+
+        Raises:
+            SessionError: there is no such target, or there can be no such seat.
+        """
+        check_names(target, seat)
+        quiet()
+        of_shell = os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION")
+        region = REGION if target == "local" else region or of_shell or "us-east-1"
         # Neither profile nor files of this machine: they choose who asks, and nobody does.
         alone = {
             "profile": (None, None, None, None),
@@ -73,7 +89,7 @@ class PreviewSession(Session):
         keys = {"aws_access_key_id": "none", "aws_secret_access_key": "none"}
         boto_session = boto3.Session(region_name=region, botocore_session=core, **keys)
         super().__init__(target, seat, boto_session)
-        self.outputs = outputs
+        self.outputs = outputs or placeholders(seat, region)
         self.requests: list[dict] = []
 
     def _keep(self, model, params: dict, **_) -> tuple[AWSResponse, dict]:
@@ -86,23 +102,7 @@ class PreviewSession(Session):
         return AWSResponse("preview", 200, {}, None), {}
 
 
-def preview_session(
-    target: str, seat: str = "me", region: str = "", outputs: dict[str, str] | None = None
-) -> PreviewSession:
-    """Open a session through which nothing is sent.
-
-    Args:
-        target: "local" or "aws".
-        region: empty takes the shell's, or us-east-1; the emulator has its own.
-        outputs: of the seat's stacks; placeholders if None.
-
-    Raises:
-        SessionError: there is no such target, or there can be no such seat.
-    """
-    check_names(target, seat)
-    quiet()
-    region = REGION if target == "local" else region or region_of_shell()
-    return PreviewSession(target, seat, region, outputs or placeholders(seat, region))
+preview_session = PreviewSession  # as `session` opens one
 
 
 def preview(
@@ -167,11 +167,6 @@ def placeholders(seat: str, region: str) -> dict[str, str]:
         "BucketName": f"workshop-{seat}-{NOBODY}-{region}",
         "TrainingRoleArn": f"arn:aws:iam::{NOBODY}:role/workshop-{seat}-training",
     }
-
-
-def region_of_shell() -> str:
-    """The region that the shell's variables choose, or us-east-1."""
-    return os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION") or "us-east-1"
 
 
 def _no_credentials() -> contextlib.AbstractContextManager:

@@ -16,7 +16,7 @@ from sagemaker_core.main.utils import SageMakerClient, SingletonMeta
 
 from workshop.account import preflight
 from workshop.jobs import sdk_v3
-from workshop.jobs.job_preview import PreviewSession, placeholders, preview, preview_session
+from workshop.jobs.job_preview import PreviewSession, preview, preview_session
 from workshop.paths import NOTEBOOKS, SCRIPTS, SDK_V3
 
 RECORDED = json.loads((SDK_V3 / "requests.json").read_text())
@@ -107,7 +107,7 @@ def declared_job(name: str):
 @pytest.fixture(scope="module")
 def built():
     """name -> (trainer, request) of all code for a training job, with version 2's modules."""
-    session = AnsweringSession("local", "me", "us-east-1", placeholders("me", "us-east-1"))
+    session = AnsweringSession("local")
     recipes = (SDK_V3 / "recipes.py").read_text()
     for theirs, ours in MODULES.items():
         recipes = recipes.replace(theirs, ours)
