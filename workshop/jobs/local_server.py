@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping
+
+import psutil
 
 import local_sagemaker
 from workshop.launch.processes import is_free
@@ -42,16 +43,9 @@ def up_for_now(report: Callable[[str], object] = print) -> Iterator[local_sagema
     finally:
         if started:
             local_sagemaker.stop(local_sagemaker.state_directory())
-            _wait_for(running.pid)
+            with contextlib.suppress(psutil.Error):  # it releases port and lock a moment earlier
+                psutil.Process(running.pid).wait(END_SECONDS)
             report("Stopped the emulator.")
-
-
-def _wait_for(pid: int) -> None:
-    """Wait until a child has ended; it releases its port and its lock a moment earlier."""
-    deadline = time.monotonic() + END_SECONDS
-    with contextlib.suppress(ChildProcessError):  # not our child, or waited for already
-        while os.waitpid(pid, os.WNOHANG) == (0, 0) and time.monotonic() < deadline:
-            time.sleep(0.05)
 
 
 @contextlib.contextmanager
