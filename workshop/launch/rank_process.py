@@ -8,9 +8,9 @@ FD: the socket to the notebook. FOLDER: where the ranks meet. RANK and WORLD_SIZ
 from __future__ import annotations
 
 import faulthandler
-import importlib
 import io
 import os
+import pkgutil
 import signal
 import sys
 import time
@@ -74,8 +74,7 @@ def _answer(packed: bytes) -> tuple[str, object]:
     try:
         kind, function, arguments, *rest = cloudpickle.loads(packed)
         if isinstance(function, str):
-            module, name = function.split(":")
-            function = getattr(importlib.import_module(module), name)
+            function = pkgutil.resolve_name(function)
         call = _timed if kind == "seconds" else _called
         return "result", call(function, arguments, *rest)
     except Exception:

@@ -58,7 +58,7 @@ class Ranks:
         """Call function(*args) on every rank at the same time; return the results by rank.
 
         Args:
-            function: of the notebook, or "module:name" of a file in scripts/demos/. In it,
+            function: of the notebook, or "folder.module:name" of a file in scripts/demos/. In it,
                 `torch.distributed` is ready: get_rank(), all_reduce() and the rest. What it
                 prints is shown with the rank in front. A tensor that it returns arrives as
                 a numpy array.
@@ -82,7 +82,7 @@ class Ranks:
 
         All ranks begin a repeat together.
         """
-        call = ("seconds", _sendable(function), args, repeats)
+        call = ("seconds", function, args, repeats)
         by_rank = self._exchange([call] * self.world_size, timeout)
         return [max(seconds) for seconds in zip(*by_rank, strict=True)]
 
@@ -116,8 +116,7 @@ class Ranks:
         self._guarded(lambda: group.gather(START_SECONDS))  # each says that it is ready
 
     def _call(self, function, arguments: list[tuple], timeout: float) -> list:
-        sendable = _sendable(function)
-        return self._exchange([("call", sendable, of_rank) for of_rank in arguments], timeout)
+        return self._exchange([("call", function, of_rank) for of_rank in arguments], timeout)
 
     def _exchange(self, messages: list[tuple], timeout: float) -> list:
         packed = [cloudpickle.dumps(message) for message in messages]
@@ -145,18 +144,6 @@ class Ranks:
 
 
 start_ranks = Ranks  # as `workshop.start_ranks`
-
-
-def _sendable(function: Callable | str) -> Callable | str:
-    if isinstance(function, str):
-        module, colon, name = function.partition(":")
-        path = DEMOS / (module.replace(".", "/") + ".py")
-        if not (colon and name and path.is_file()):
-            raise ValueError(
-                f'{function!r} is not a function of scripts/demos/: write "folder.module:name", '
-                'for example "collectives.ring:all_reduce".'
-            )
-    return function
 
 
 class _Group:
