@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+import jinja2
+
 from workshop.jobs.lesson_jobs import DIGITS, PYTORCH, TENSORFLOW, LessonJob, lesson_jobs
 from workshop.jobs.session import MAX_RUN_SECONDS, WAIT_FACTOR
 from workshop.paths import NOTEBOOKS, SDK_V3
@@ -73,8 +75,6 @@ SENTENCES = {
     "2 x 4, delayed": "As the job `2 x 4` above, with `LOCAL_SAGEMAKER_BANDWIDTH` `1gbit 1ms` and "
     "`1gbit`.",
 }
-NETWORKING = "Networking(subnets=subnets, security_group_ids=security_group_ids)"
-CHECKPOINTS = 'CheckpointConfig(s3_uri=f"s3://{bucket}/jobs/checkpoints/{time.time():.0f}")'
 SERVING = ("deploy", "transform", "handlers")  # lesson 08: files of notebooks/sdk_v3/
 
 
@@ -158,70 +158,20 @@ def code(lesson: str, name: str) -> str:
         source, script = "../scripts", f"{folder or 'demos'}/{script}"
         environment["PYTHONPATH"] = "/opt/ml/input/data/code/train"
     flags = " ".join(f"--{name} {value}" for name, value in job.hyperparameters.items())
-    command, start = "", f"entry_script={script!r}"
-    for key in COMMANDS.keys() & job.distribution.keys():
-        start = "command=command"
-        text = _text(COMMANDS[key]).strip().replace("SCRIPT", f"{script} {flags}")
-        command = f'command = r"""{text}"""\n'
-    spot = ", enable_managed_spot_training=True" if job.spot else ""
-    count = f"instance_type={job.instance_type!r}, instance_count={job.instance_count}"
-    limits = f"max_runtime_in_seconds={job.max_run}"
-    if job.spot:
-        limits += f", max_wait_time_in_seconds={WAIT_FACTOR * MAX_RUN_SECONDS}"
-    image = f"{job.framework!r}, {job.version!r}, {job.instance_type!r}"
-    arguments = {
-        "source_code": f"SourceCode(source_dir={source!r}, {start})",
-        "distributed": _distributed(job),
-        "compute": f"Compute({count}{spot})",
-        "hyperparameters": "" if command else job.hyperparameters,
-        "environment": environment,
-        "input_data_config": _channels(job.channels),
-        "networking": job.in_vpc and NETWORKING,
-        "checkpoint_config": job.spot and CHECKPOINTS,
-        "stopping_condition": f"StoppingCondition({limits})",
-        "training_image": f"image({image})",
-    }
-    given = ", ".join(f"{name}={value}" for name, value in arguments.items() if value)
-    metrics = "" if lesson == "reference" else ".with_metric_definitions(METRICS)"
-    return (
-        f"{command}trainer = ModelTrainer({given}, **shared({job.label or job.name!r}),)\n"
-        f"trainer{metrics}.train(wait=False)\n"
+    command = "".join(_text(COMMANDS[key]) for key in COMMANDS.keys() & job.distribution.keys())
+    return jinja2.Template(_text("job.py.j2")).render(
+        lesson=lesson,
+        job=job,
+        source=source,
+        script=script,
+        environment=environment,
+        command=command.strip().replace("SCRIPT", f"{script} {flags}"),
+        max_wait=WAIT_FACTOR * MAX_RUN_SECONDS,
     )
 
 
 def _text(name: str) -> str:
     return (SDK_V3 / name).read_text()
-
-
-def _distributed(job: LessonJob) -> str:
-    if "torch_distributed" in job.distribution:
-        return "Torchrun()"
-    if not (mpi := job.distribution.get("mpi")):
-        return ""
-    each, options = mpi["processes_per_host"], mpi.get("custom_mpi_options", "").split()
-    if job.instance_count > 1:
-        options = ["--map-by", f"ppr:{each}:node", *options]
-    extra = f", mpi_additional_options={options}" if options else ""
-    return f"MPI(process_count_per_node={job.instance_count * each}{extra})"
-
-
-def _channels(channels: dict[str, dict[str, str]]) -> str:
-    parts = []
-    for name, options in channels.items():
-        uri = f's3_uri=f"s3://{{bucket}}/data/{options["folder"]}"'
-        spread = options.get("distribution", "FullyReplicated")
-        source = (
-            f'S3DataSource(s3_data_type="S3Prefix", {uri}, s3_data_distribution_type={spread!r})'
-        )
-        if mode := options.get("input_mode"):
-            source = f"data_source=DataSource(s3_data_source={source})"
-            parts.append(f"Channel(channel_name={name!r}, input_mode={mode!r}, {source})")
-        elif "distribution" in options:
-            parts.append(f"InputData(channel_name={name!r}, data_source={source})")
-        else:
-            place = uri.removeprefix("s3_uri=")
-            parts.append(f"InputData(channel_name={name!r}, data_source={place})")
-    return f"[{', '.join(parts)}]" if parts else ""
 
 
 @cache
