@@ -9,39 +9,40 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import psutil
 
 import local_sagemaker
 from workshop.doctor import installed
-from workshop.doctor.installed import CheckResult, fail, ok, warn
-from workshop.launch.processes import is_free
+from workshop.doctor.installed import OK, WARN, CheckResult, fail, ok, warn
 
 GB = 1e9
 DISK_LOW, DISK_NEEDED = 3 * GB, 0.5 * GB
 # A training process with TensorFlow takes about 0.6 GB; two instances run up to four.
 MEMORY_LOW, MEMORY_NEEDED = 4 * GB, 1.5 * GB
 SECONDS = 60
-WITHOUT = "jobs run as plain processes"
+PORT = f"port {local_sagemaker.DEFAULT_PORT}"
 RANKS = "from mpi4py import MPI; w = MPI.COMM_WORLD; print(w.allreduce(1), flush=True)"
 
 
 def all_checks() -> list[tuple[str, Callable[[], CheckResult]]]:
     """(name, check), in the order of display."""
+    found = cache(of_emulator)  # it tries all of it at once
     return [
         ("Python", installed.python),
         ("packages", installed.packages),
         ("Horovod", installed.horovod),
         ("mpirun", mpirun),
-        ("namespaces", namespaces),
-        ("tc tbf", tbf),
-        ("tc netem", netem),
+        ("namespaces", lambda: found()["namespaces"]),
+        ("tc tbf", lambda: found()["tc tbf"]),
+        ("tc netem", lambda: found()["tc netem"]),
         ("disk", disk),
         ("memory", memory),
         ("cores", cores),
         ("AWS CLI", aws_cli),
-        (f"port {local_sagemaker.DEFAULT_PORT}", emulator_port),
+        (PORT, lambda: found()[PORT]),
     ]
 
 
@@ -50,6 +51,8 @@ def examine() -> Iterator[tuple[str, CheckResult]]:
     for name, check in all_checks():
         try:
             yield name, check()
+        except local_sagemaker.EmulatorError as error:  # of its state directory
+            yield name, fail(str(error), "see docs/troubleshooting.md")
         except Exception as error:
             yield name, fail(f"the check itself broke: {error!r}", "report this as a bug")
 
@@ -77,29 +80,12 @@ def mpirun() -> CheckResult:
     )
 
 
-def namespaces() -> CheckResult:
-    """Start a trial pair of instances, as a job would."""
-    kind, reason = local_sagemaker.isolation()
-    if kind == "namespaces":
-        return ok("two trial instances started")
-    return warn(WITHOUT, reason)
-
-
-def tbf() -> CheckResult:
-    """Limit a link's bandwidth, as a job would."""
-    return _shaping("tbf", local_sagemaker.shaping_unavailable_reason(), "bandwidth")
-
-
-def netem() -> CheckResult:
-    """Delay a link's packets, as a job would."""
-    return _shaping("netem", local_sagemaker.shaping_unavailable_reason(latency=True), "latency")
-
-
-def _shaping(module: str, reason: str | None, quantity: str) -> CheckResult:
-    if reason is None:
-        return ok(f"links can be given a {quantity}")
-    do = f"{reason.removeprefix('Error: ')}; for a missing module: sudo modprobe sch_{module}"
-    return warn(f"links can't be given a {quantity}", do)
+def of_emulator() -> dict[str, CheckResult]:
+    """What `local-sagemaker doctor` finds; without it jobs run, as well as they can."""
+    return {
+        name: CheckResult(WARN if do else OK, here, do)
+        for name, here, do in local_sagemaker.doctor_findings()
+    }
 
 
 def run(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess:
@@ -167,16 +153,4 @@ def aws_cli() -> CheckResult:
     return warn(
         f"{program} is {name}: before 2.13 (1.29) it ignores AWS_ENDPOINT_URL and calls AWS itself",
         'give it --endpoint-url "$AWS_ENDPOINT_URL" to reach the emulator, or install a newer one',
-    )
-
-
-def emulator_port(port: int = local_sagemaker.DEFAULT_PORT) -> CheckResult:
-    """Free, or the emulator of this state directory is there."""
-    if is_free(port):
-        return ok("free for the emulator")
-    running = local_sagemaker.running(local_sagemaker.state_directory())
-    if running and running.port == port:
-        return ok("the emulator is up")
-    return warn(
-        "another program uses it", "local-sagemaker start --port N with another N, or stop it"
     )

@@ -31,6 +31,7 @@ PUBLIC = {
     "DEFAULT_PORT": "daemon:DEFAULT_PORT",
     "REGION": "daemon:REGION",
     "JobEvents": "job_events:JobEvents",
+    "doctor_findings": "doctor:findings",
     "jobs_command": "cli:jobs",
     "logs_command": "cli:logs",
     "interrupt": "training.spot:ask",

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from local_sagemaker import daemon
 from local_sagemaker.cluster import linux
 from workshop.cli.doctor import doctor
 from workshop.doctor import checks, installed
@@ -81,17 +80,6 @@ def test_markers_of_other_machines_are_left_out():
     assert installed.locked(text) == {"here": "1"}
 
 
-def test_a_used_port_is_ours_or_not(monkeypatch, tmp_path):
-    ours = daemon.start(tmp_path / "state", 0)
-    try:
-        for state, level in (("state", OK), ("another", WARN)):
-            monkeypatch.setenv("LOCAL_SAGEMAKER_STATE_DIR", str(tmp_path / state))
-            assert checks.emulator_port(ours.port).level == level
-    finally:
-        daemon.stop(tmp_path / "state")
-    assert checks.emulator_port(ours.port).level == OK, "free again"
-
-
 @pytest.mark.parametrize(("gigabytes", "level"), [(0.1, FAIL), (2, WARN), (50, OK)])
 def test_disk_levels(monkeypatch, gigabytes, level):
     usage = type("Usage", (), {"free": gigabytes * 1e9})
@@ -99,9 +87,9 @@ def test_disk_levels(monkeypatch, gigabytes, level):
     assert checks.disk().level == level
 
 
-def test_without_tc_it_says_what_to_install(monkeypatch):
+def test_what_the_emulator_lacks_is_a_warning(monkeypatch):
     monkeypatch.setattr(linux, "system_command", lambda name: None)
-    check = checks.tbf()
+    check = checks.of_emulator()["tc tbf"]
     assert check.level == WARN and "iproute2" in check.do
 
 
