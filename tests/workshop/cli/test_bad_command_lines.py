@@ -87,7 +87,7 @@ ROWS = [
             "--PasswordIdentityProvider.hashed_password=",
         )
     ),
-    Row("a stack that is none", "stacks up vpc", ("no stack 'vpc'. There are: storage, roles,",)),
+    Row("a stack that is none", "stacks up vpc", ("'vpc' is not one of 'storage', 'roles',",)),
     Row("a stack's value", "stacks up network -p Nat", ("is not KEY=VALUE",)),
     *(
         Row(f"no region: {command}", f"stacks {command}", ("AWS_DEFAULT_REGION",))
