@@ -131,11 +131,7 @@ def _end_what_costs(target: str, parameters: dict, began: datetime.datetime) -> 
 @contextlib.contextmanager
 def _terminated_is_interrupted():
     """SIGTERM cleans up as Ctrl-C does."""
-
-    def interrupt(*_) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     finally:
