@@ -2,9 +2,9 @@
 
     interactive.ring(recorded)                 # the steps of a ring all-reduce, with a slider
 
-The output holds all that it needs (interactive.js, interactive.css and the data of this run), so
-it works without a kernel and without a network. In a notebook that is not trusted JupyterLab runs
-no scripts, and shows a sentence in place of the picture.
+The output holds all that it needs (interactive.html, .css and .js, and the data of this run), so it
+works without a kernel and without a network. In a notebook that is not trusted JupyterLab runs no
+scripts, and shows a sentence in place of the picture.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import json
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
+from string import Template
 
 import numpy as np
 
@@ -34,18 +35,10 @@ def ring(recorded: Sequence[np.ndarray]) -> None:
 
 def as_html(data: dict, about: str) -> str:
     """The output: the picture's element, its style, its program and its data."""
-    element = f"workshop-ring-{uuid.uuid4().hex[:8]}"
-    style, program = ((HERE / f"interactive.{kind}").read_text() for kind in ("css", "js"))
-    values = json.dumps(data, allow_nan=False).replace("</", "<\\/")
-    return f"""<style>{style}</style>
-<div class="workshop-piece" id="{element}" role="group" aria-label="{html.escape(about)}">
-<p>{html.escape(about)} It needs JavaScript. In JupyterLab: File > Trust Notebook.</p>
-</div>
-<script>
-{program}
-{{
-  const element = document.getElementById("{element}");
-  element.replaceChildren();
-  workshopPieces.ring(element, {values});
-}}
-</script>"""
+    parts = {kind: (HERE / f"interactive.{kind}").read_text() for kind in ("html", "css", "js")}
+    return Template(parts["html"]).substitute(
+        parts,
+        element=f"workshop-ring-{uuid.uuid4().hex[:8]}",
+        about=html.escape(about),
+        values=json.dumps(data, allow_nan=False).replace("</", "<\\/"),
+    )
