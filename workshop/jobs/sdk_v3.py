@@ -13,6 +13,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -57,24 +58,7 @@ COMMANDS = {  # what version 3 has no key for -> the command in its place, of no
     "multi_worker_mirrored_strategy": "workers.sh",
     "parameter_server": "servers.sh",
 }
-
-NO_KEY = "Version 3 has no key for this. The command does what version 2's key does."
-ALL_RANKS = (
-    "Version 3 passes `process_count_per_node` to `mpirun -np` as it is: give the number of all "
-    "ranks, and say with `--map-by` how many an instance gets."
-)
-ONE_FOLDER = (
-    "Version 3 has no `dependencies`: one folder holds all, and `PYTHONPATH` names the part of it "
-    "that the script imports from."
-)
-SENTENCES = {
-    "SMDDP": "Version 3 has nothing that starts SMDDP: no key, and its `MPI` starts a plain "
-    "`mpirun`, without SMDDP's. Such a job takes version 2.",
-    "servers, broken": "As above, with `train_tf_ps_broken.py` from `../scripts/demos` and two "
-    "instances.",
-    "2 x 4, delayed": "As the job `2 x 4` above, with `LOCAL_SAGEMAKER_BANDWIDTH` `1gbit 1ms` and "
-    "`1gbit`.",
-}
+NOTES = tomllib.loads((SDK_V3 / "notes.toml").read_text())
 SERVING = ("deploy", "transform", "handlers")  # lesson 08: files of notebooks/sdk_v3/
 
 
@@ -108,7 +92,7 @@ def shown() -> dict[str, str]:
         for name in names:
             if name in SERVING:
                 code_of[f"{lesson} {name}"] = _text(f"{name}.py")
-            elif name not in SENTENCES and name != "recipes":
+            elif name not in NOTES["instead"] and name != "recipes":
                 code_of[f"{lesson} {name}"] = code(lesson, name)
     return code_of
 
@@ -116,7 +100,7 @@ def shown() -> dict[str, str]:
 def block(lesson: str, names: str) -> str:
     """What a notebook shows in the place of a mark; folded in a lesson.
 
-    names: separated by "; ": of jobs of this lesson, of SERVING or SENTENCES; or "recipes", the
+    names: separated by "; ": of jobs of this lesson, of SERVING or of notes.toml; or "recipes", the
     file that all code needs.
     Raises KeyError for a job that the lesson does not have.
     """
@@ -130,8 +114,8 @@ def _parts(lesson: str, name: str) -> Iterator[str]:
     if name == "recipes":
         yield f"{SET_UP}:"
         yield fenced(_text("recipes.py"))
-    elif name in SENTENCES:
-        yield SENTENCES[name]
+    elif name in NOTES["instead"]:
+        yield NOTES["instead"][name]
     elif name in SERVING:
         yield fenced(_text(f"{name}.py"))
     else:
@@ -142,11 +126,11 @@ def _parts(lesson: str, name: str) -> Iterator[str]:
 def notes(job: LessonJob) -> Iterator[str]:
     """What version 3 has no key for, or counts otherwise."""
     if job.distribution.keys() & COMMANDS.keys():
-        yield NO_KEY
+        yield NOTES["above"]["no_key"]
     if "mpi" in job.distribution and job.instance_count > 1:
-        yield ALL_RANKS
+        yield NOTES["above"]["all_ranks"]
     if job.dependencies:
-        yield ONE_FOLDER
+        yield NOTES["above"]["one_folder"]
 
 
 def code(lesson: str, name: str) -> str:
