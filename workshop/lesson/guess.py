@@ -27,7 +27,6 @@ SOURCES = {
 }
 
 _questions: list[tuple[str, list[str]]] = []  # of this process, in order: a question, its choices
-_compared: dict[str, bool] = {}  # each question: was it compared?
 _answers: dict[str, dict[str, str]] = {}  # each compared question's row of the table
 
 
@@ -46,7 +45,7 @@ def guess(**questions) -> Guess:
     guess = Guess(questions)
     new = [(text, guess._choices[name]) for name, text in guess.texts.items()]
     _questions.extend(question for question in new if question not in _questions)
-    _save(dict.fromkeys(guess.texts.values(), False))
+    _save()
     if _has_keyboard():
         from IPython.display import display
 
@@ -100,7 +99,7 @@ class Guess:
         guessed = (table["your guess"] != NO_GUESS).any()
         display(table if guessed else table.drop(columns=["your guess", "off by"]))
         _answers.update(table.to_dict("index"))
-        _save({self.texts[name]: True for name in answers})
+        _save()
 
     def table(self, source: str = "measured", /, **answers) -> pd.DataFrame:
         """What `compare` shows."""
@@ -182,10 +181,10 @@ def to_number(text: str) -> float | None:
     return value
 
 
-def _save(compared: dict[str, bool]) -> None:
-    _compared.update(compared)
+def _save() -> None:
+    compared = {question: question in _answers for question, _ in _questions}
     # A notebook's file sorts the keys of dictionaries: only `asked` keeps the questions' order.
-    save_results(asked=_questions, guesses=_compared, answers=_answers)
+    save_results(asked=_questions, guesses=compared, answers=_answers)
 
 
 def _has_keyboard() -> bool:

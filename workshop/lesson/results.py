@@ -35,11 +35,6 @@ def read_results(notebook: Path) -> dict:
     return results
 
 
-def without_compare(results: dict) -> list[str]:
-    """The questions of a notebook whose guesses were never compared."""
-    return [question for question, compared in results.get("guesses", {}).items() if not compared]
-
-
 def _plain(value):
     """numpy and pandas numbers as Python's own."""
     if hasattr(value, "tolist"):

@@ -6,7 +6,6 @@ import pytest
 import workshop
 from workshop.lesson import guess as module
 from workshop.lesson.guess import to_number
-from workshop.lesson.results import without_compare
 
 NUMBER = {"ranks": "How many ranks will there be?"}
 CHOICE = {"faster": ("Which is faster?", ["ring", "tree"])}
@@ -120,10 +119,13 @@ def test_the_head_of_the_column_says_where_an_answer_is_from():
 
 
 def test_a_question_that_was_never_compared_is_found(monkeypatch):
-    monkeypatch.setattr(module, "_compared", {})
+    saved, ranks, faster = {}, NUMBER["ranks"], CHOICE["faster"][0]
+    monkeypatch.setattr(module, "_questions", [])
+    monkeypatch.setattr(module, "_answers", {})
+    monkeypatch.setattr(module, "save_results", saved.update)
     guess = workshop.guess(**NUMBER, **CHOICE)
-    assert without_compare({"guesses": module._compared}) == [NUMBER["ranks"], CHOICE["faster"][0]]
+    assert saved["guesses"] == {ranks: False, faster: False}
     guess.compare(ranks=4)
-    assert without_compare({"guesses": module._compared}) == [CHOICE["faster"][0]]
+    assert saved["guesses"] == {ranks: True, faster: False}
     guess.compare(faster="ring")
-    assert without_compare({"guesses": module._compared}) == []
+    assert saved["guesses"] == {ranks: True, faster: True}
