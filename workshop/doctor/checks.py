@@ -29,20 +29,20 @@ RANKS = "from mpi4py import MPI; w = MPI.COMM_WORLD; print(w.allreduce(1), flush
 
 def all_checks() -> list[tuple[str, Callable[[], CheckResult]]]:
     """(name, check), in the order of display."""
-    found = cache(of_emulator)  # it tries all of it at once
+    results = cache(emulator_results)  # it tries all at once
     return [
         ("Python", installed.python),
         ("packages", installed.packages),
         ("Horovod", installed.horovod),
         ("mpirun", mpirun),
-        ("namespaces", lambda: found()["namespaces"]),
-        ("tc tbf", lambda: found()["tc tbf"]),
-        ("tc netem", lambda: found()["tc netem"]),
+        ("namespaces", lambda: results()["namespaces"]),
+        ("tc tbf", lambda: results()["tc tbf"]),
+        ("tc netem", lambda: results()["tc netem"]),
         ("disk", disk),
         ("memory", memory),
         ("cores", cores),
         ("AWS CLI", aws_cli),
-        (PORT, lambda: found()[PORT]),
+        (PORT, lambda: results()[PORT]),
     ]
 
 
@@ -80,7 +80,7 @@ def mpirun() -> CheckResult:
     )
 
 
-def of_emulator() -> dict[str, CheckResult]:
+def emulator_results() -> dict[str, CheckResult]:
     """What `local-sagemaker doctor` finds; without it jobs run, as well as they can."""
     return {
         name: CheckResult(WARN if do else OK, here, do)

@@ -89,7 +89,7 @@ def test_disk_levels(monkeypatch, gigabytes, level):
 
 def test_what_the_emulator_lacks_is_a_warning(monkeypatch):
     monkeypatch.setattr(linux, "system_command", lambda name: None)
-    check = checks.of_emulator()["tc tbf"]
+    check = checks.emulator_results()["tc tbf"]
     assert check.level == WARN and "iproute2" in check.do
 
 
