@@ -1,6 +1,6 @@
 """Failures of a job's network: each function runs a job in a VPC of its own, on the emulator.
 
-Each takes whether the mistake is fixed first. What is said of them is in catalogue.toml.
+Each takes its seat, and whether the mistake is fixed first. What is said of them: catalogue.toml.
 """
 
 from __future__ import annotations
@@ -37,16 +37,17 @@ BESIDE = f"--no-index\n--find-links wheels\n{PACKAGE}==1.0\n"
 
 
 def on_emulator(
-    function: Callable[[bool], CheckResult], needs_namespaces: bool
+    function: Callable[[Scratch, bool], CheckResult], needs_namespaces: bool
 ) -> Callable[[bool], CheckResult]:
-    """The function, with the emulator up and this process's AWS variables set for it."""
+    """The function in a seat of its own, with the emulator up and AWS variables set for it."""
 
     def run(fixed: bool) -> CheckResult:
         with up_for_now(report=lambda _: None) as emulator, pointed_at(emulator):
             if needs_namespaces and emulator.isolation == "processes":
                 reason = f"instances are plain processes on this machine, because {emulator.why}."
                 return CheckResult(False, impossible=reason)
-            return function(fixed)
+            with contextlib.closing(Scratch()) as scratch:
+                return function(scratch, fixed)
 
     return run
 
@@ -102,19 +103,18 @@ def good_end(result: JobResult, pattern: str) -> CheckResult:
     return CheckResult(result.status != "Completed" or not line, line)
 
 
-def blocked_security_group(fixed: bool) -> CheckResult:
+def blocked_security_group(scratch: Scratch, fixed: bool) -> CheckResult:
     """Two instances in a security group without inbound rules: the first waits for the second."""
-    with contextlib.closing(Scratch()) as scratch:
-        if not fixed:
-            scratch.shut_members_out()
-        result = scratch.run(
-            TRAIN / "train_torch_ddp.py",
-            scratch.upload("digits", quiet=True),
-            instance_count=2,
-            max_run=MAX_RUN_SECONDS if fixed else WAITING_SECONDS,
-            distribution=ONE_EACH,
-            hyperparameters={"max-steps": 4},
-        )
+    if not fixed:
+        scratch.shut_members_out()
+    result = scratch.run(
+        TRAIN / "train_torch_ddp.py",
+        scratch.upload("digits", quiet=True),
+        instance_count=2,
+        max_run=MAX_RUN_SECONDS if fixed else WAITING_SECONDS,
+        distribution=ONE_EACH,
+        hyperparameters={"max-steps": 4},
+    )
     if fixed:
         return good_end(result, '"event": "epoch"')
     line = first_line(result.lines, "Cannot connect to host")
@@ -123,25 +123,21 @@ def blocked_security_group(fixed: bool) -> CheckResult:
     return CheckResult(failed, f"{line}  and then: {ended}")
 
 
-def no_s3_endpoint(fixed: bool) -> CheckResult:
+def no_s3_endpoint(scratch: Scratch, fixed: bool) -> CheckResult:
     """A VPC without an S3 endpoint: the job's data does not arrive."""
-    with contextlib.closing(Scratch()) as scratch:
-        if not fixed:
-            scratch.delete_s3_endpoint()
-        channels = scratch.upload("digits", quiet=True)
-        result = scratch.run(DEMOS / "look_at_channels.py", channels)
+    if not fixed:
+        scratch.delete_s3_endpoint()
+    channels = scratch.upload("digits", quiet=True)
+    result = scratch.run(DEMOS / "look_at_channels.py", channels)
     if fixed:
         return good_end(result, '"event": "channel"')
     reason = result.description.get("FailureReason", "")
     return CheckResult(result.status == "Failed" and "S3 VPC endpoint" in reason, reason)
 
 
-def requirements_offline(fixed: bool) -> CheckResult:
+def requirements_offline(scratch: Scratch, fixed: bool) -> CheckResult:
     """requirements.txt in a VPC without a NAT gateway: pip reaches no index."""
-    with (
-        tempfile.TemporaryDirectory(prefix="workshop-failures-") as folder,
-        contextlib.closing(Scratch()) as scratch,
-    ):
+    with tempfile.TemporaryDirectory(prefix="workshop-failures-") as folder:
         source = Path(shutil.copytree(NEEDS_A_PACKAGE, Path(folder) / "source"))
         if fixed:
             (source / WHEEL).parent.mkdir()
@@ -157,34 +153,32 @@ def requirements_offline(fixed: bool) -> CheckResult:
     return CheckResult(bool(failed and unreached and line), f"{unreached[:160]}  and then: {line}")
 
 
-def s3_path(fixed: bool) -> CheckResult:
+def s3_path(scratch: Scratch, fixed: bool) -> CheckResult:
     """A channel at an address at which there is nothing."""
-    with contextlib.closing(Scratch()) as scratch:
-        channels = scratch.upload("digits", quiet=True)
-        if not fixed:
-            channels["training"] += "-of-last-week"
-        try:
-            result = scratch.run(DEMOS / "look_at_channels.py", channels)
-        except ClientError as error:  # there is no job of which `why` could be asked
-            return CheckResult("No S3 objects found" in str(error), str(error)[:200])
+    channels = scratch.upload("digits", quiet=True)
+    if not fixed:
+        channels["training"] += "-of-last-week"
+    try:
+        result = scratch.run(DEMOS / "look_at_channels.py", channels)
+    except ClientError as error:  # there is no job of which `why` could be asked
+        return CheckResult("No S3 objects found" in str(error), str(error)[:200])
     return good_end(result, '"event": "channel"')
 
 
-def lost_distribution(fixed: bool) -> CheckResult:
+def lost_distribution(scratch: Scratch, fixed: bool) -> CheckResult:
     """Two instances, and nothing that makes their processes ranks of one training."""
-    with contextlib.closing(Scratch()) as scratch:
-        result = scratch.run(
-            TRAIN / "train_torch_ddp.py",
-            scratch.upload("digits", quiet=True),
-            instance_count=2,
-            hyperparameters={"max-steps": 4},
-            distribution=ONE_EACH if fixed else None,
-        )
-        why = three_lines(result.name, scratch)
+    result = scratch.run(
+        TRAIN / "train_torch_ddp.py",
+        scratch.upload("digits", quiet=True),
+        instance_count=2,
+        hyperparameters={"max-steps": 4},
+        distribution=ONE_EACH if fixed else None,
+    )
     if fixed:
         return good_end(result, '"world_size": 2')
     line = first_line(result.lines, "KeyError: 'LOCAL_WORLD_SIZE'")
-    return CheckResult(result.status == "Failed" and bool(line), line, why=why)
+    failed = result.status == "Failed" and bool(line)
+    return CheckResult(failed, line, why=three_lines(result.name, scratch))
 
 
 def _wheel() -> bytes:
