@@ -1,4 +1,4 @@
-"""The list of the lessons' jobs (workshop/jobs/lesson_jobs.toml) is what executed lessons send."""
+"""The list of the lessons' jobs (workshop/jobs/lesson_jobs.py) is what executed lessons send."""
 
 import importlib.util
 import json
