@@ -34,7 +34,7 @@ FRAMEWORK_VERSIONS = {"tensorflow": "2.12", "pytorch": "2.2.0"}
 ANY_IMAGE = "registry.invalid/pytorch-training:2.2.0-cpu-py310"  # never pulled
 NEEDS_SDK_2 = (
     "sagemaker_session and run_training_job need version 2 of the SageMaker SDK: pip install "
-    "'sagemaker<3'. With version 3, sagemaker_emulator.wait(...) waits for what a ModelTrainer began."
+    "'sagemaker<3'. With version 3, start a ModelTrainer and call sagemaker_emulator.wait."
 )
 # Jobs that are still running when an emulator stops have this long to end.
 STOP_QUICKLY = ["--grace", "3"]
