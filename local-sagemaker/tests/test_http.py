@@ -31,6 +31,16 @@ def test_an_operation_that_moto_lacks(emulator):
     assert caught.value.response["ResponseMetadata"]["RetryAttempts"] == 0
 
 
+def test_a_path_that_moto_lacks(emulator):
+    """AWS Batch's, which the SDK 3 queues training jobs with: moto says 404 and nothing else."""
+    with pytest.raises(ClientError, match="The emulator does not offer this: POST /v1/create"):
+        emulator.client("batch").create_service_environment(
+            serviceEnvironmentName="queue",
+            serviceEnvironmentType="SAGEMAKER_TRAINING",
+            capacityLimits=[{"maxCapacity": 1, "capacityUnit": "NUM_INSTANCES"}],
+        )
+
+
 NOT_JSON = dict.fromkeys((b"{", b"not json", b"\xff\xfe", b"[" * 20000), "is not JSON")
 NO_OBJECT = dict.fromkeys((b"[]", b"5"), "is not a JSON object")
 

@@ -3,8 +3,11 @@
 import os
 import subprocess
 import sys
+import types
 
 import pytest
+
+from local_sagemaker import pytest_plugin
 
 SCRIPT = """
 import os, socket, time
@@ -51,3 +54,10 @@ def test_each_worker_has_an_emulator_and_nobody_uses_the_users(tmp_path):
     done = subprocess.run([*command, "."], cwd=tmp_path, env=env, capture_output=True, text=True)
     assert "2 passed" in done.stdout, done.stdout + done.stderr
     assert not (tmp_path / "another").exists(), "not the emulator of the user"
+
+
+def test_with_version_3_of_the_sdk_the_fixtures_say_what_to_install(monkeypatch):
+    """`pip install sagemaker` brings version 3, which has no Session of this name."""
+    monkeypatch.setitem(sys.modules, "sagemaker", types.ModuleType("sagemaker"))
+    with pytest.raises(pytest.fail.Exception, match="pip install 'sagemaker<3'"):
+        pytest_plugin.sdk_session(types.SimpleNamespace(env={}), monkeypatch)

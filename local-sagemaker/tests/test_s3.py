@@ -314,6 +314,11 @@ def test_a_name_that_no_bucket_has(s3, name):
     assert refused(s3.create_bucket, Bucket=name) == ("InvalidBucketName", 400)
 
 
+def test_a_public_bucket_of_aws_is_not_here(s3):
+    with pytest.raises(ClientError, match="AWS's public buckets, as JumpStart's, are not here"):
+        s3.get_object(Bucket="jumpstart-cache-prod-us-east-1", Key="models_manifest.json")
+
+
 def test_entities_in_a_bucket_s_xml(emulator, bucket):
     xml = b'<!DOCTYPE a [<!ENTITY b "c">]><Tagging><TagSet>&b;</TagSet></Tagging>'
     for query in ("tagging", "versioning", "cors", "lifecycle"):

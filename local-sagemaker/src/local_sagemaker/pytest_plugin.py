@@ -32,6 +32,10 @@ ROLE = "arn:aws:iam::" + "0" * 12 + ":role/learner"
 FINAL = ("Completed", "Failed", "Stopped")
 FRAMEWORK_VERSIONS = {"tensorflow": "2.12", "pytorch": "2.2.0"}
 ANY_IMAGE = "registry.invalid/pytorch-training:2.2.0-cpu-py310"  # never pulled
+NEEDS_SDK_2 = (
+    "sagemaker_session and run_training_job need version 2 of the SageMaker SDK: pip install "
+    "'sagemaker<3'. With version 3, start a ModelTrainer and call sagemaker_emulator.wait."
+)
 # Jobs that are still running when an emulator stops have this long to end.
 STOP_QUICKLY = ["--grace", "3"]
 
@@ -133,14 +137,17 @@ def sdk_session(emulator: Emulator, patch: pytest.MonkeyPatch) -> Any:
     """Set the variables of `local-sagemaker env`; return the Session of the unmodified SDK."""
     for name, value in emulator.env.items():
         patch.setenv(name, value)
-    import sagemaker
+    try:
+        from sagemaker import Session
+    except ImportError:  # version 3, or none
+        pytest.fail(NEEDS_SDK_2, pytrace=False)
 
     # Its 30 seconds between two looks at an endpoint are for one that takes minutes.
-    quick = functools.partialmethod(sagemaker.Session.wait_for_endpoint, poll=1)
-    patch.setattr(sagemaker.Session, "wait_for_endpoint", quick)
+    quick = functools.partialmethod(Session.wait_for_endpoint, poll=1)
+    patch.setattr(Session, "wait_for_endpoint", quick)
     # The SDK checks the schema of its settings twenty times for an estimator.
     patch.setattr("sagemaker.utils.validate_sagemaker_config", lambda defaults: None)
-    return sagemaker.Session(default_bucket=BUCKET)
+    return Session(default_bucket=BUCKET)
 
 
 def estimator(session: Any, script: str | Path, framework: str = "pytorch", **options: Any) -> Any:

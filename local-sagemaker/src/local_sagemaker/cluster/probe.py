@@ -14,8 +14,8 @@ from local_sagemaker.cluster.supervised_processes import SupervisorProcess
 
 PROBE_SECONDS = 20
 ALLOWING = (
-    "Ubuntu allows them after `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`, Docker "
-    "with `--security-opt seccomp=unconfined`"
+    "Ubuntu allows them after `sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`, and "
+    "Docker with `--security-opt` for seccomp, apparmor and systempaths, each `=unconfined`"
 )
 # What a job does to a bridge's port, on a bridge that ends with the process that tries it.
 TRY_SHAPING = """

@@ -50,7 +50,7 @@ def check_error_format(response: Response, request: Request) -> None:
     code = "AccessDenied" if words.lower() == "forbidden" else words.title().replace(" ", "")
     plain = "" if b"<" in body else body[:500].decode("utf-8", "replace")
     target = f"{request.method[:40]} {request.path[:200]}"
-    message = plain or f"{words}: {target} is no request of this service."
+    message = plain or f"The emulator does not offer this: {target} ({words})"
     raise AwsError(code or "InvalidRequest", message, response.status_code)
 
 

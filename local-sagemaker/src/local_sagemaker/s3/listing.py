@@ -29,7 +29,9 @@ def get_bucket(request: Members) -> FakeBucket:
     try:
         return s3_backends[DEFAULT_ACCOUNT_ID]["aws"].get_bucket(request["Bucket"])
     except S3ClientError as error:
-        raise AwsError("NoSuchBucket", "The specified bucket does not exist", 404) from error
+        elsewhere = "AWS's public buckets, as JumpStart's, are not here"
+        message = f"The specified bucket does not exist ({elsewhere})"
+        raise AwsError("NoSuchBucket", message, 404) from error
 
 
 @dataclasses.dataclass
