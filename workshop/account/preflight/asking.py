@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
+from weakref import WeakKeyDictionary
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -16,6 +16,7 @@ INCREASE = (
     "often granted within a day (12 to 24 hours were reported for SageMaker); for large GPU types "
     "reckon with longer, and with a refusal."
 )
+_read: WeakKeyDictionary = WeakKeyDictionary()  # session -> quota name -> value
 
 
 def ask(job: JobConfiguration, session) -> list[Finding]:
@@ -155,15 +156,16 @@ def _open_to_itself(group: dict, way: str) -> bool:
     )
 
 
-@cache
 def all_quotas(session) -> dict[str, float]:
     """Quota name -> value: AWS's defaults, and over them what the account has."""
-    client = session.client("service-quotas")
-    values: dict[str, float] = {}
-    for operation in ("list_aws_default_service_quotas", "list_service_quotas"):
-        for page in client.get_paginator(operation).paginate(ServiceCode="sagemaker"):
-            values |= {quota["QuotaName"]: quota["Value"] for quota in page["Quotas"]}
-    return values
+    if session not in _read:
+        client = session.client("service-quotas")
+        values: dict[str, float] = {}
+        for operation in ("list_aws_default_service_quotas", "list_service_quotas"):
+            for page in client.get_paginator(operation).paginate(ServiceCode="sagemaker"):
+                values |= {quota["QuotaName"]: quota["Value"] for quota in page["Quotas"]}
+        _read[session] = values
+    return _read[session]
 
 
 def _refusal_reason(error: Exception) -> str:
