@@ -103,6 +103,15 @@ def _break_out_of(stack: Sequence[Place], other: Sequence[Place]) -> Place | Non
     return None
 
 
+def continues_before(place: Place) -> str:
+    """Where a `continue` in its loop may have left a line out, such as " (train.py:7)"; or ""."""
+    file, line, _ = place
+    loop = _innermost_loop(file, line)
+    numbers = [node.lineno for node in _nodes(file, ast.Continue) if node.lineno < line]
+    lines = [number for number in numbers if loop and _innermost_loop(file, number) is loop]
+    return f" ({', '.join(f'{Path(file).name}:{number}' for number in lines)})" if lines else ""
+
+
 def try_that_goes_on(stack: Sequence[Place]) -> Place | None:
     """The innermost `try` around a call with an `except` after which the script may go on."""
     for file, line, function in filter(is_script, stack):

@@ -765,6 +765,13 @@ def test_a_break_of_one_rank_is_told_from_fewer_batches(tmp_path):
     assert cause_of(left_a_loop(tmp_path, body.format(""), 3, 4)) == "uneven batches"
 
 
+def test_where_a_rank_may_have_skipped_a_batch_is_named(tmp_path):
+    body = "for batch in data:\n    for row in batch:\n        continue\n"
+    body += "    if bad(batch):\n        continue\n    step()\n{}barrier()\n"
+    finding = find(left_a_loop(tmp_path, body.format(""), 6, 7))[0]
+    assert finding.cause == "uneven batches" and "`continue` (train.py:5)," in finding.reason
+
+
 def test_a_rank_that_calls_something_inside_the_loop_has_not_left_it(tmp_path):
     """Rank 0's call, in a callback's loop, is one that the others never make."""
     path = tmp_path / "train.py"

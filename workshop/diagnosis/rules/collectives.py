@@ -14,6 +14,7 @@ from workshop.diagnosis.source import (
     branch_apart,
     branch_on_rank,
     break_between,
+    continues_before,
     in_for_loop,
     lines_with,
     loops_around,
@@ -89,8 +90,14 @@ def uneven(evidence: Evidence) -> Cases:
         reason = f"rank {rank} has left the loop, which it may by the `if` at {show_place(place)}"
         yield Finding(LEFT_EARLY, _pair(mismatch), reason, LEAVE_TOGETHER)
     elif not _in_one_loop(mismatch, of_line[0]):
-        reason = "one rank has fewer batches, skipped some, or left the loop early"
-        yield _pair(mismatch), f"{_times(*of_line)}: {reason}"
+        yield _pair(mismatch), f"{_times(*of_line)}: one rank {behind(of_line[1])}"
+
+
+def behind(place: Place) -> str:
+    """What a rank may have done that has called a line in a loop fewer times than another."""
+    if skips := continues_before(place):
+        return f"may have skipped a batch by the `continue`{skips}, or has fewer batches"
+    return "has fewer batches, skipped some, or left the loop early"
 
 
 def _times(counts: dict[int, int], place: Place) -> str:

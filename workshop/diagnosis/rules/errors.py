@@ -20,6 +20,7 @@ from workshop.diagnosis.rules.collectives import (
     OTHER_SIZE,
     SIZES,
     UNEVEN,
+    behind,
     branch_of,
 )
 from workshop.diagnosis.rules.rule import Cases, Finding, rule
@@ -119,7 +120,8 @@ def sizes_on_the_wire(evidence: Evidence) -> Cases:
     elif branch := branch_of(ended.stack, other.stack):
         yield Finding(OTHER_CALL, where, branch, BRANCH)
     elif _has_left_the_loop(ended, other, evidence):
-        reason = "one is in its loop and the other behind it: it has fewer batches, or skipped some"
+        inner = max(ended, other, key=lambda rank: len(loops_around(rank.stack) or ()))
+        reason = f"one is in its loop and the other behind it: it {behind(inner.place)}"
         yield Finding("uneven batches", where, reason, UNEVEN)
     else:
         reason = "they are at different calls, in one of which more is sent than in the other"
