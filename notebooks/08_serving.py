@@ -258,7 +258,7 @@ print(f"one in a hundred longer than {tails['1 client'].median():.1f} ms.")
 for name, number in stalled[stalled > 0].items():
     print(f"{name}: in {number} of {rounds} rounds the 99th percentile is over twice the median's.")
     print("A stall of this machine, or of the server? More rounds would tell how often.")
-print(f"Beyond a 99th percentile lie about {requests / 100:g} of a round's {requests} answers.")
+print(f"Beyond a round's 99th percentile lies about 1 % of its {requests} answers: one or two.")
 print(f"Eight clients: {slower:.1f} times as long in the median (rounds: ", end="")
 print(f"{slower_by_round.min():.1f} to {slower_by_round.max():.1f});")
 print(f"the same way twice: {low:.2f} to {high:.2f}. So ", end="")

@@ -181,7 +181,7 @@ workshop.save_results(waiting=shares.T.to_dict(), step_ms=step.T.to_dict())
 # all-reduce; a single rank has none). One by one, each picture costs a request, and the model waits
 # for ten of them. Workers fetch while it computes: two hide the wait as long as fetching a batch
 # takes less than two steps of computing. But each batch has to come from their process to the
-# model's, and they need cores, so computing may take longer. Starting them isn't counted here. A
+# model's, and they need cores, too. Starting them isn't counted here. A
 # GPU computes faster, so the same wait is a larger part of its steps.
 #
 # ## Many small files, or few large ones

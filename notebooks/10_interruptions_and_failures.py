@@ -26,7 +26,7 @@
 # 04](04_horovod_on_the_notebook.ipynb): the broadcast at the start. [Lesson 09](09_data.ipynb):
 # channels.
 #
-# **Time:** 52 minutes, and 57 for the exercises. Less than two minutes of it are computing.
+# **Time:** 52 minutes, and 57 for the exercises. About two minutes of it are computing.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
 # Nobody has run this lesson on AWS yet. The broken trainings always run on this machine.
@@ -220,7 +220,7 @@ if resumed:
     print(f"  {script_start:.1f} s went into the script's second start (Python, torch, the data),")
     print(f"  {repeated:.1f} s into the {twice} steps from {resumed} to {reached}, done twice;")
     print(f"together {script_start + repeated:.1f} s. The phases differ by", end=" ")
-    print(f"{lengths[1] - lengths[0]:.1f} s: two runs differ in speed, too (not measured here).")
+    print(f"{lengths[1] - lengths[0]:.1f} s: two runs differ in speed, too (step_seconds above).")
     print(f"Between its parts the second job had no instance for {waited:.1f} s: not billed.")
 if not same and target == "aws":
     print("The second instance may have another processor, whose sums can differ in the last bit:")
@@ -375,8 +375,8 @@ workshop.show_function("train/train_torch.py", "resume")
 # costs half an interval on average, which adds t / (2 M). The sum is smallest at the square root of
 # 2 C M ([Young,
 # 1974](https://doi.org/10.1145/361147.361115); [Daly,
-# 2006](https://doi.org/10.1016/j.future.2004.11.016) refines it for a C that is not much smaller
-# than M). Not in the sum: the new start, which costs the same at any interval, and the copying to
+# 2006](https://doi.org/10.1016/j.future.2004.11.016) refines it: work that is done again can be
+# interrupted, too, which counts where t or C is not much smaller than M). Not in the sum: the new start, which costs the same at any interval, and the copying to
 # S3. C is measured here; M = 1 hour is an example.
 
 # %%
@@ -802,8 +802,8 @@ workshop.quiz("10")
 # - A checkpoint holds weights, optimizer and position in the data. Then an interrupted training is
 #   the same training: on one CPU and with one thread, to the last bit.
 # - An interruption costs the steps since the last checkpoint, and a new start. The best interval is
-#   the square root of 2 x seconds to write x seconds between interruptions; too rarely is worse
-#   than too often.
+#   the square root of 2 x seconds to write x seconds between interruptions; far from it, too
+#   rarely is worse than too often.
 # - Failures of distributed training are often silent. Compare hashes between ranks.
 # - In a hang, start at the rank that is somewhere else.
 # - Prove a diagnosis with its fix.
