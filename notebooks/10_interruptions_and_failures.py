@@ -376,8 +376,9 @@ workshop.show_function("train/train_torch.py", "resume")
 # 2 C M ([Young,
 # 1974](https://doi.org/10.1145/361147.361115); [Daly,
 # 2006](https://doi.org/10.1016/j.future.2004.11.016) refines it: work that is done again can be
-# interrupted, too, which counts where t or C is not much smaller than M). Not in the sum: the new start, which costs the same at any interval, and the copying to
-# S3. C is measured here; M = 1 hour is an example.
+# interrupted, too, which counts where t or C is not much smaller than M). Not in the sum: the new
+# start, which costs the same at any interval, and the copying to S3. C is measured here; M = 1 hour
+# is an example.
 
 # %%
 script = runpy.run_path(str(workshop.TRAIN / "train_torch.py"))
