@@ -51,10 +51,10 @@ rounds = 9
 max_run = 600
 
 # %% jupyter={"source_hidden": true}
-import os
 from importlib import metadata
 
 import pandas as pd
+from IPython.display import display
 
 import workshop
 from workshop import plots
@@ -71,15 +71,16 @@ print(f"PyTorch {metadata.version('torch')}.", unlimited or f"Each instance gets
 if recorded:
     print(recorded.caption)
 elif target == "local":
-    print(f"All {2 * processes_per_host} ranks share this machine's {os.cpu_count()} cores.")
+    print(f"All {2 * processes_per_host} ranks share this machine's cores.")
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## The result first
 #
 # With DDP all ranks hold *the same*: the model, its gradients, and what the optimizer
-# remembers. **ZeRO**, the zero redundancy optimizer, divides it among the ranks
-# ([Rajbhandari et al.](https://arxiv.org/abs/1910.02054), 2019). Two instances with two ranks each
-# train a small GPT with AdamW in five ways, from the same weights and on the same text:
+# remembers. **ZeRO**, the zero redundancy optimizer, divides it among the ranks: each holds a
+# **shard** ([Rajbhandari et al.](https://arxiv.org/abs/1910.02054), 2019). Two instances with two
+# ranks each train a small GPT with AdamW in five ways, from the same weights and on the same text,
+# over gloo, which stands in for NCCL on CPUs:
 #
 # | way | optimizer state | gradients | weights |
 # |---|---|---|---|
@@ -180,11 +181,10 @@ for way, gain in gains.items():
     one_side = max((gain > 1).sum(), (gain <= 1).sum())
     print(f"   HSDP against {way}: {gain.median():.2f} times as fast ({gain.min():.2f} to ", end="")
     print(f"{gain.max():.2f}; {one_side} of {len(gain)} rounds agree, {agree} must): {shown[way]}.")
-print("   Ratios are taken within a round; their median is given, here and below. More than noise:")
-print("   it lies outside {:.3f} to {:.3f}, DDP against".format(*interleaved.band(again)), end=" ")
-print(f"itself in the median round, either\n   way up (all rounds: {again.min():.3f} to", end=" ")
-print(f"{again.max():.3f}), and the rounds agree, as in lesson 01.")
-print("   (These are rounds of one job: another's ratio may lie outside their range.)")
+print("   Given is the median of the rounds' ratios, here and below. More than noise (lesson 01):")
+print("   it lies outside {:.3f} to {:.3f}, which two".format(*interleaved.band(again)), end=" ")
+print("DDPs reach in the median round, and\n   the rounds agree. (These are", end=" ")
+print("rounds of one job: another's ratio may lie outside their range.)")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert records["apart"].max() < 1e-5, f"The ways train different models: {dict(records['apart'])}"
@@ -256,7 +256,6 @@ print(
     f"A GPT of four blocks: weights and AdamW's state are {stays:.0f} MB. With 16 sequences forward"
 )
 print(f"leaves {activations:.0f} MB, and the peak is {highest:.0f} MB.")
-print("(Four blocks; with checkpointing backward makes one block's activations again at a time.)")
 guess = workshop.guess(checkpointing="By what factor does checkpointing lower that peak?")
 
 # %% jupyter={"source_hidden": true}
@@ -268,11 +267,13 @@ parts = ["weights and optimizer state", "activations after forward", "all at the
 table = pd.DataFrame({name: sizes[:3] for name, sizes in used.items()}, index=parts).T / 1e6
 few, plain, less = (table.loc[name] for name in used)
 guess.compare(checkpointing=plain[parts[2]] / less[parts[2]])
+display(table.add_suffix(", MB").round().astype(int))
 terms = [less[parts[0]], less[parts[1]], plain[parts[1]] / 4]  # a quarter: one of four blocks
-print(f"Without checkpointing: {plain[parts[0]]:.1f} + {plain[parts[1]]:.1f} = ", end="")
-print(f"{plain[parts[:2]].sum():.1f} MB, the peak {plain[parts[2]]:.1f}.")
-print("With it backward makes one block's activations again: ", end="")
-print(f"{' + '.join(f'{term:.1f}' for term in terms)} = {sum(terms):.1f},")
+print("Without checkpointing: what stays + activations =", end=" ")
+print(f"{plain[parts[0]]:.1f} + {plain[parts[1]]:.1f} = {plain[parts[:2]].sum():.1f} MB, ", end="")
+print(f"the peak {plain[parts[2]]:.1f}.")
+print("With it: what stays + what enters the blocks + one block's activations, made again =")
+print(f"{' + '.join(f'{term:.1f}' for term in terms)} = {sum(terms):.1f}, ", end="")
 print(f"the peak {less[parts[2]]:.1f}. (The rest of either: not traced.)")
 slower = pd.Series([checkpointed[3] / whole[3] for whole, checkpointed in turns])
 print(f"A step takes {slower.median():.2f} times as long ({slower.min():.2f} to ", end="")
@@ -280,7 +281,6 @@ print(f"{slower.max():.2f} in {len(slower)} rounds", end="")
 short = "): the rounds lie too far apart to show a third more."
 agreed = "; by count up to 1.33). Longer in all\nrounds: on that alone it rests, no A/A was timed."
 print(agreed if slower.min() > 1 else short)
-table.add_suffix(", MB").round().astype(int)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 activations = 1e6 * table["activations after forward"]
@@ -472,14 +472,14 @@ workshop.save_results(gathers=gathers, scatters=scatters)
 #
 # The peak of a step is a sum: the activations of the 4 sequences of a rank, and what it holds then.
 # It comes as backward begins. Divided gradients are not in it: `zero_grad()` has freed them. DDP's
-# stay, in its buckets, so the line behind its bar is activations alone. ZeRO-3 and HSDP have
-# gathered two of four blocks and the outermost part.
+# stay, in its buckets, so the line behind its bar is activations and little else. ZeRO-3 and HSDP
+# have gathered two of four blocks and the outermost part.
 
 # %% jupyter={"source_hidden": true}
 ddps_line = peak["DDP"] - after["DDP"]
 by_table = few[parts[1]] / size
 print(f"Activations of 4 sequences: from the table above, in MB: {by_table:.1f} models; ", end="")
-print(f"from DDP's line {ddps_line:.1f}.")
+print(f"DDP's line, used below: {ddps_line:.1f}.")
 block = 4 * (12 * width + 13) * width / records["model_bytes"].iloc[0]  # of the model's four
 two_blocks = 1 - 2 * block  # and the outermost part: all but the other two
 at_peak = models.loc[["ZeRO-2", "ZeRO-3", "HSDP"], ["weights", "optimizer"]]
@@ -541,10 +541,10 @@ sums = {"sent": sent["a rank sends, to anyone"], "cards": cards, "gloo": gloo}
 workshop.save_results(**{name: values.to_dict() for name, values in sums.items()})
 
 # %% [markdown]
-# The middle column: gloo, which stands in for NCCL on CPUs, makes a reduce-scatter out of an
-# all-reduce and throws the rest away. So ZeRO-1, 2 and 3 send (N - 1) / N of a model more than over
-# NCCL; HSDP's reduce-scatter stays inside the instance. What the cards count beyond that is mostly
-# headers, 66 bytes for each packet and for each acknowledgement of what comes in.
+# The middle column: gloo makes a reduce-scatter out of an all-reduce and throws the rest away. So
+# ZeRO-1, 2 and 3 send (N - 1) / N of a model more than over NCCL; HSDP's reduce-scatter stays
+# inside the instance. What the cards count beyond that is mostly headers, 66 bytes for each packet
+# and for each acknowledgement of what comes in.
 #
 # ## What it costs: time
 #
@@ -591,10 +591,10 @@ if rate:
     spread = interleaved.summary(beyond).round().astype(int)
     spread = spread.add_suffix(", ms").rename(columns={"median, ms": "step - line, ms"})
     print(f"Computing alone takes {computing.median():.0f} ms ({computing.min():.0f} to ", end="")
-    print(f"{computing.max():.0f}); the line has the median, so a round that computes faster may")
-    print("lie below it.")
-    above = ", ".join(beyond.columns[beyond.min() > 0]) or "no way"
-    print(f"Above the line in every round: {above}.")
+    print(f"{computing.max():.0f}); the line has the median.")
+    above = beyond.min() > computing.max() - computing.median()
+    print("Above the line in every round, even with the slowest computing:", end=" ")
+    print(", ".join(above.index[above]) or "no way", end=".\n")
     outcomes = {"faster": "shorter, too", "slower": "longer: the line got the order wrong"}
     outcome = outcomes.get(verdicts["DDP"], "the order that the line gives is not confirmed")
     _, of_line, of_step = (ratio["HSDP"] for ratio in timed.values())
@@ -604,10 +604,10 @@ if rate:
 pd.DataFrame(timed).round(2).join(spread).rename_axis("of each way") if rate else None
 
 # %% [markdown]
-# The extra pass is gloo's doing, not ZeRO's. The black line leaves out latency, the additions of a
-# reduction, gloo's copies, and all that is sent inside an instance (HSDP: two gathers and, over
-# gloo, a whole all-reduce); and in the emulator ranks that send take cores from ranks that compute.
-# We have not measured which of these matters.
+# The pass that gloo adds is not ZeRO's doing; ZeRO-3's third pass is. The black line leaves out
+# latency, the additions of a reduction, gloo's copies, and all that is sent inside an instance
+# (HSDP: two gathers and, over gloo, a whole all-reduce); and in the emulator ranks that send take
+# cores from ranks that compute. We have not measured which of these matters.
 #
 # DDP's ring is flat: nothing is added up inside an instance first, so here **HSDP** sends less over
 # the link. A hierarchical all-reduce, or NCCL's trees on two instances ([lesson
@@ -749,8 +749,9 @@ workshop.save_results(held_off=off_by.max())
 # 1. **Make activations fit.**
 # 2. Take the first row that leaves room for them and whose sending hides: bytes / bandwidth is at
 #    most the computing that it overlaps. Gradients overlap with backward (two thirds of the
-#    computing), ZeRO-2's gathers with forward (one third), ZeRO-3's traffic with both, our ZeRO-1's
-#    with nothing.
+#    computing), HSDP's over the link, too; ZeRO-2's gathers with forward (one third), ZeRO-3's
+#    traffic with both, our ZeRO-1's with nothing. (From the code: this page doesn't time it, nor
+#    test ZeRO-1 against ZeRO-2.)
 # 3. If both ZeRO-2 and HSDP do, time both: HSDP sends less over the link, ZeRO-2 less in all. If no
 #    row does, time those that fit, first the one that sends least over the link.
 
@@ -848,8 +849,8 @@ workshop.quiz("11")
 #   ranks to the bit, on four nearly.
 # - By count, over NCCL ZeRO-1 sends what DDP sends, ZeRO-3 1.5 times as much (over gloo 1.5 and 2
 #   times). HSDP keeps most of that inside the instance.
-# - Sending that computing hides costs little; here nothing could hide it. So time the ways that
-#   fit: bytes / bandwidth leaves much out.
+# - Sending that computing hides should cost little; here nothing could hide it. So time the ways
+#   that fit: bytes / bandwidth leaves much out.
 # - DCP saves shards from any number of ranks, and loads them on any other: here from four on two.
 
 # %% [markdown]
