@@ -573,13 +573,13 @@ for link in off:
     low, high = (free.quantile(part) + sending[link] for part in (0.25, 0.75))
     by = (measured[link].median() - computed[link]).abs()  # ms
     beyond = by > by["alone"]
-    print(f"{names[link]}: alone is {by['alone']:.1f} ms off;", end=" ")
+    print(f"{names[link]}: alone is {by['alone']:.1f} ms off", end="")
     lower, upper = (measured[link].quantile(part) for part in (0.25, 0.75))
     sides = {"slower": beyond & (lower > high), "faster": beyond & (upper < low)}
     for word, one_side in sides.items():
         some = [f"{way} ({off.loc[way, link]:+.0%})" for way in off.index[one_side]]
-        print(f"{word} than computed: {', '.join(some) or 'none'}.", end=" ")
-    print()
+        print(f"; {word} than computed: {', '.join(some) or 'none'}", end="")
+    print(".")
 
 # %% [markdown]
 # The equation leaves out latency, which only makes steps slower. What is off besides, we have not
@@ -663,6 +663,8 @@ if slow != links[0] and rare > 0:
     speed = 1000 * to_goal[links[0]]["alone"] / (rare * step)
     print(f"Computed at {bandwidth.mbit(slow):g} Mbit/s: alone's step without a limit", end=" ")
     print(f"+ bytes / bandwidth = {step:.1f} ms;\nto the goal {speed:.2f} times as fast as alone.")
+    if slow in timed:
+        print(f"(Every 16 steps, measured: {alone_words.loc['local SGD', names[slow]]}.)")
 
 # %% [markdown]
 # ## DiLoCo: local SGD with momentum
