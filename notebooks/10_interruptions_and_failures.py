@@ -76,6 +76,7 @@ import data_prep
 import workshop
 from workshop import failures, plots
 
+pd.set_option("display.max_colwidth", None)  # whole sentences in tables
 session = workshop.session(target=target, seat=seat)
 channels = session.upload("digits")
 cost = workshop.cost(instance_type, instance_count=1, seconds=300, max_run=max_run)

@@ -62,6 +62,8 @@ from workshop.jobs import bandwidth
 from workshop.lesson import reference_results
 from workshop.measure import interleaved
 
+pd.set_option("display.max_colwidth", None)  # whole sentences in tables
+
 session = workshop.session(target=target, seat=seat)
 unlimited = bandwidth.unlimited_reason(session)
 recorded = reference_results.load("11") if unlimited and target == "local" else None
@@ -181,7 +183,7 @@ for way, gain in gains.items():
     one_side = max((gain > 1).sum(), (gain <= 1).sum())
     print(f"   HSDP against {way}: {gain.median():.2f} times as fast ({gain.min():.2f} to ", end="")
     print(f"{gain.max():.2f}; {one_side} of {len(gain)} rounds agree, {agree} must): {shown[way]}.")
-print("   Given is the median of the rounds' ratios, here and below. More than noise (lesson 01):")
+print("   A ratio is the median of the rounds', here and below. More than noise (lesson 01):")
 print("   it lies outside {:.3f} to {:.3f}, which two".format(*interleaved.band(again)), end=" ")
 print("DDPs reach in the median round, and\n   the rounds agree. (These are", end=" ")
 print("rounds of one job: another's ratio may lie outside their range.)")
