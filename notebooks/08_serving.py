@@ -228,10 +228,9 @@ stalled = (tails > 2 * tails.median()).sum()
 # A curve is a round; further right is slower.
 
 # %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
-title = f"Median answer: {one_client:.1f} ms with one client, "
-title += f"{eight_clients:.1f} ms with eight;\n"
+title = f"Median answer: {one_client:.1f} ms with one client, {eight_clients:.1f} ms with eight;\n"
 title += f"99th percentile: {tail_of_one:.1f} and {tail_of_eight:.1f} ms"
-title += "" if waits else " (rounds overlap)"
+title += " (rounds overlap)" * (not waits)
 if stalled["8 clients"]:
     title += f";\nwith eight, {stalled['8 clients']} of {rounds} rounds stalled"
 up = "share of answers that\ntook at most this long"
@@ -262,6 +261,7 @@ print(f"one in a hundred longer than {tail_of_one:.1f} ms.")
 print(f"Eight clients: {eight_clients:.1f} ms, and {tail_of_eight:.1f} ms.")
 for name, number in stalled[stalled > 0].items():
     print(f"{name}: in {number} of {rounds} rounds the 99th percentile is over twice the median's.")
+if stalled.any():
     print("A stall of this machine, or of the server? More rounds would tell how often.")
 print(f"Beyond a round's 99th percentile lies about 1 % of its {requests} answers: one or two.")
 print(f"With eight the median is {slower:.1f} times one client's (rounds: ", end="")
