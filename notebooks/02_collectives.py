@@ -525,7 +525,7 @@ shown = interleaved.verdict(small[second] / small[first], noise)
 fastest = first if shown == "faster" else "no difference shown"
 guess.compare(source, ring_ms=million["ring"], naive_ms=million["naive"], small=fastest)
 print(f"{min(tensor_bytes) / 1e3:g} kB: {first}, against {second} (the two fastest): {shown}.")
-print(f"In the median round (noise floor: a factor of {interleaved.band(noise)[1]:.2f})")
+print(f"In the median round (noise floor: a factor of {interleaved.band(noise)[1]:.2f}):")
 for name in ("naive", "tree", "gloo"):
     ratios = small["ring"] / small[name]
     print(f"{name} is {ratios.median():.1f} times as fast as the ring: ", end="")
