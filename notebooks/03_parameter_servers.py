@@ -96,8 +96,9 @@ if recorded:
 # In a **synchronous** step the server sends the weights to all workers, waits for a gradient from
 # each, and updates the weights once. Ours receives only after its last send, so the link's two
 # directions are busy nearly one after the other: P bytes of weights and W workers make 2 · P · W
-# bytes. (A server that did both at once could need as little as the time of (W + 1) · P.) In a ring
-# of W ranks each sends 2 · P · (W - 1) / W, and receives as much at the same time.
+# bytes. (A server that did both at once could need as little as the time of (W + 1) · P: W sends,
+# and the last gradient, which can only come after the last weights.) In a ring of W ranks each
+# sends 2 · P · (W - 1) / W, and receives as much at the same time.
 
 # %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
@@ -181,6 +182,9 @@ if rate:
     off = middle["step"] / (middle["passed"] / rate) - 1
     listed = ", ".join(f"{100 * part:+.0f} % with {n}" for n, part in off.items())
     print(f"The server's step against the dashed line, by workers: {listed}.")
+    rest = 1000 * (middle.loc[most, "ring"] - 2 * server_bytes * (most - 1) / most / rate)
+    print(f"The ring of {most} took {rest:+.0f} ms against its dotted line, ", end="")
+    print(f"{rest / (2 * (most - 1)):+.1f} ms for each of its {2 * (most - 1)} messages.")
 shown.round(2)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -190,10 +194,9 @@ workshop.save_results(growth=growth.median(), ring_gain=against.median())
 workshop.save_results(off_bytes=list(off) if rate else [])
 
 # %% [markdown]
-# "Bytes only" is 4 / 1, and 8 P / 1.5 P. Both ratios are in every round far outside any noise floor
-# that we saw, so the job skips lesson 01's A/A. With 4, a ring takes 6 · (α + β · P / 4), and a
-# server 8 · (α + β · P) if nothing overlaps. Compute both with your α and β of lesson 02. Is the
-# ring near? If the server took less, something overlapped: we think that `send` returned while
+# "Bytes only" is 4 / 1, and 8 P / 1.5 P. The job has no A/A (lesson 01): compare "min" with the
+# noise floors of lesson 02. What a message took beyond its bytes is lesson 02's α, and waiting. If
+# the server took less than its bytes, something overlapped: we think that `send` returned while
 # bytes still waited in the kernel, so the first gradients came in while the last weights went out.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
@@ -319,7 +322,7 @@ workshop.show_function("demos/parameter_server.py", "serve_async")
 # `receive_gradient()` without a number takes the gradient that arrives first. While a worker
 # computes, others' gradients change the weights. When its own arrives, it belongs to weights that
 # are no longer there: it is stale. W workers make W times as many updates as in sync mode, with as
-# many gradients, so the learning rate is divided by W.
+# many gradients; so `serve`, which calls it, divides the learning rate by W.
 
 # %% slideshow={"slide_type": "slide"}
 guess = workshop.guess(mean=f"The mean staleness with {workers} asynchronous workers:")
@@ -398,6 +401,7 @@ with plots.canvas(title, "seconds", "gradients pushed by a worker", size=(8, 3.6
     for name, curve in progress.items():
         mode, who = name.split(": ")
         look = {"color": plots.COLOURS[mode == "async"], "linestyle": "-:"["slow" in who]}
+        look |= {} if "slow" in who else {"linewidth": 5, "alpha": 0.4}  # in sync both coincide
         axes.plot(curve.index, curve, label=name, **look)
         axes.plot(curve.index[-1], curve.iloc[-1], "o", color=look["color"])
         below = name == "sync: the slow worker"  # which ends beside the fast one
@@ -524,7 +528,10 @@ for way in ("async", "small updates, not stale"):
     low, high = points.loc[way].min(), points.loc[way].max()
     print(f"{way}: {low:+.1f} to {high:+.1f} points against sync,", end=" ")
     print(f"worse with {(points.loc[way] < 0).sum()} of {seeds} seeds.")
-print(f"(Equal signs of {seeds} seeds: by chance in {100 * 2 / 2**seeds:.0f} of 100 cases.)")
+late = by_way.loc["async"] - by_way.loc["small updates, not stale"]
+print(f"async: {late.min():+.1f} to {late.max():+.1f} points against small updates, not stale.")
+print(f"(Equal signs of {seeds} seeds: by chance in {100 * 2 / 2**seeds:.0f} of 100 cases,")
+print("however large the differences.)")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 accuracy = by_way.median(axis=1) / 100
@@ -537,7 +544,8 @@ workshop.save_results(accuracy_by_way=accuracy.to_dict())
 # Compare "async" with "small updates, not stale": apart from how the batches are cut, only the
 # staleness differs. An update with a stale gradient goes downhill from where the weights *were*.
 # After large steps (momentum enlarges them) they are far from there, and it may lead uphill. So a
-# lower rate should lose less: set `learning_rate = 0.05`, and run this section again.
+# lower rate should lose less: set `learning_rate = 0.05` in a cell of your own, and run the cells
+# of this section again.
 #
 # ## Bytes at the server
 #
@@ -578,8 +586,9 @@ workshop.save_results(kb_at_server=table["measured"], computed_kb=table["compute
 
 # %%
 guess = workshop.guess(
-    full="A batch takes 0.3 s. How many async workers fill a server that sends while it receives?",
-    ours="And how many fill ours, which doesn't?",
+    full="A batch takes 0.3 s. With how many async workers is the server's link always busy, "
+    "if it sends while it receives?",
+    ours="And with how many, if it doesn't, as ours?",
 )
 
 # %%
@@ -859,7 +868,7 @@ workshop.quiz("03")
 #   many ranks.
 # - Sync waits for the slowest. Async applies each gradient as it arrives; it doesn't average. The
 #   mean staleness is about the number of other workers, if each always has a gradient under way; at
-#   a high rate, with momentum, it can spoil the training.
+#   a rate of 0.1, with a momentum of 0.9, async learned worse here than sync.
 # - On SageMaker every host runs a parameter server; who trains is up to the script.
 # - `Completed` and a falling loss prove nothing. A model that knows what no single worker saw is
 #   proof.

@@ -87,8 +87,8 @@ workshop.save_results(usd=cost.usd, usd_at_most=cost.most_usd)
 # %% [markdown]
 # ## The result: how long an answer takes
 #
-# First train a model, in the job of lesson 00, and deploy it. The waiter below asks every second
-# whether the endpoint answers; `deploy()` alone would ask every 30.
+# First train a model, in the job of lesson 00, and deploy it. With `wait=False` `deploy()` returns
+# at once; boto3's waiter then asks every second for the endpoint's status, until it is `InService`.
 
 # %%
 from sagemaker.tensorflow import TensorFlow
@@ -124,7 +124,7 @@ predictor = estimator.deploy(
 sagemaker = session.client("sagemaker")
 waiter = sagemaker.get_waiter("endpoint_in_service")
 waiter.wait(EndpointName=predictor.endpoint_name, WaiterConfig={"Delay": 1, "MaxAttempts": 1800})
-print(f"The endpoint answers, {time.time() - began:.0f} s after deploy() was called.")
+print(f"The endpoint is in service, {time.time() - began:.0f} s after deploy() was called.")
 
 # %% [markdown]
 # <!-- SDK v3: deploy -->
@@ -138,7 +138,9 @@ print(f"The endpoint answers, {time.time() - began:.0f} s after deploy() was cal
 # %% [markdown] slideshow={"slide_type": "slide"}
 # Send requests in three ways: from one client, which waits for an answer before it sends the next
 # request; from eight such clients at once; and with all 360 test images in a request (five a
-# round). **Predict, then run.**
+# round). A mean hides the slow answers, which users notice most. So report two numbers: half of the
+# answers take longer than the **median**, one in a hundred takes longer than the **99th
+# percentile**. **Predict, then run.**
 
 # %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
@@ -148,10 +150,9 @@ guess = workshop.guess(
 )
 
 # %% [markdown]
-# A mean hides the slow answers, which users notice most. So report two numbers: half of the answers
-# take longer than the **median**, one in a hundred takes longer than the **99th percentile**. The
-# ways take turns, in random order. "1 client again" repeats the first way: a difference smaller
-# than the one between these two means nothing. Each number below is the median of the rounds'.
+# The ways take turns, in random order. "1 client again" repeats the first way: a difference smaller
+# than the one between these two means nothing. Each number below is the median of the rounds';
+# where "one client" is compared, it is the mean of these two, round by round.
 
 # %%
 with np.load(next((workshop.DATA / "digits" / "test").glob("*.npz"))) as file:
@@ -213,11 +214,13 @@ columns = {"median, ms": in_words(medians), "99th percentile, ms": in_words(tail
 pd.DataFrame(columns | {"answers/s": per_second.round().astype(int)})
 
 # %% jupyter={"source_hidden": true}
-one_client, eight_clients = medians["1 client"].median(), medians["8 clients"].median()
-slower, factor = eight_clients / one_client, one_client / np.median(each)
-slower_by_round = medians["8 clients"] / medians["1 client"]
+twins = ["1 client", "1 client again"]
+alone, eight = medians[twins].mean(axis=1), medians["8 clients"]
+one_client, eight_clients = alone.median(), eight.median()
+tail_of_one, tail_of_eight = tails[twins].mean(axis=1).median(), tails["8 clients"].median()
+slower_by_round, factor_by_round = eight / alone, alone / each
+slower, factor = slower_by_round.median(), factor_by_round.median()
 apart = medians["1 client again"] / medians["1 client"]
-factor_by_round = medians["1 client"] / each
 waits = slower_by_round.min() > apart.max()
 stalled = (tails > 2 * tails.median()).sum()
 
@@ -225,9 +228,9 @@ stalled = (tails > 2 * tails.median()).sum()
 # A curve is a round; further right is slower.
 
 # %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
-title = f"Median answer: {one_client:.1f} ms with one client, "
-title += f"{eight_clients:.1f} ms with eight ({slower:.1f} times)"
-title += "" if waits else "\n(rounds overlap)"
+title = f"Median answer: {one_client:.1f} ms with one client, {eight_clients:.1f} ms with eight;\n"
+title += f"99th percentile: {tail_of_one:.1f} and {tail_of_eight:.1f} ms"
+title += " (rounds overlap)" * (not waits)
 if stalled["8 clients"]:
     title += f";\nwith eight, {stalled['8 clients']} of {rounds} rounds stalled"
 up = "share of answers that\ntook at most this long"
@@ -254,12 +257,14 @@ with plots.canvas(title, "milliseconds until the answer", up, size=(7.5, 3.2)) a
 # %% slideshow={"slide_type": "slide"}
 low, high = apart.min(), apart.max()
 print(f"One client: half of the answers took longer than {one_client:.1f} ms,")
-print(f"one in a hundred longer than {tails['1 client'].median():.1f} ms.")
+print(f"one in a hundred longer than {tail_of_one:.1f} ms.")
+print(f"Eight clients: {eight_clients:.1f} ms, and {tail_of_eight:.1f} ms.")
 for name, number in stalled[stalled > 0].items():
     print(f"{name}: in {number} of {rounds} rounds the 99th percentile is over twice the median's.")
+if stalled.any():
     print("A stall of this machine, or of the server? More rounds would tell how often.")
 print(f"Beyond a round's 99th percentile lies about 1 % of its {requests} answers: one or two.")
-print(f"Eight clients: {slower:.1f} times as long in the median (rounds: ", end="")
+print(f"With eight the median is {slower:.1f} times one client's (rounds: ", end="")
 print(f"{slower_by_round.min():.1f} to {slower_by_round.max():.1f});")
 print(f"the same way twice: {low:.2f} to {high:.2f}. So ", end="")
 print("eight clients wait longer." if waits else "the rounds overlap: no proof.")
@@ -290,7 +295,7 @@ workshop.save_results(
 # %% slideshow={"slide_type": "-"}
 middle = np.argsort(rate["8 clients"])[rounds // 2]  # the round with the median rate
 r = rate["8 clients"][middle]
-throughput = per_second["8 clients"] / per_second["1 client"]
+throughput = (pd.Series(rate["8 clients"]) / pd.DataFrame(rate)[twins].mean(axis=1)).median()
 print(f"Eight clients get {throughput:.2f} times the answers of one, so the mean answer takes")
 print(f"8 / {throughput:.2f} = {8 / throughput:.1f} times as long ", end="")
 print(f"(the median one {slower:.1f} times).")
@@ -375,16 +380,18 @@ workshop.save_results(usd_a_month=a_month)
 # `scripts/train/inference.py`.) The function takes `images`, 8 x 8 x 1, pixels from 0 to 255:
 # dividing by 255 is the model's first layer, `Rescaling`.
 #
-# A script that saves elsewhere, such as to `--model_dir`, is `Completed`, too, but leaves no model;
-# you notice when `deploy()` fails.
+# SageMaker packs the folder that `SM_MODEL_DIR` names. The job of a script that saves elsewhere is
+# `Completed`, too, but leaves no model; you notice when `deploy()` fails.
 
 # %%
 bucket, key = result.model.removeprefix("s3://").split("/", 1)
 packed = session.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
 
-# %% jupyter={"source_hidden": true} tags=["results"]
 with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
     in_archive = sorted(member.name for member in archive if member.isfile())
+print(*in_archive, sep="\n")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert any(name.endswith("1/saved_model.pb") for name in in_archive), "The script saved no model."
 workshop.save_results(in_archive=in_archive)
 
@@ -515,8 +522,9 @@ workshop.save_results(forms=["instances", "JSON lines"], body_limit=limit, image
 
 # %% [markdown]
 # AWS's guide says [25 MB](https://docs.aws.amazon.com/sagemaker/latest/dg/hosting-faqs.html)
-# (November 2026; not tried): plan with the smaller number. An answer may take 60 seconds. For more
-# there is a batch transform, below.
+# (November 2026; not tried): plan with the smaller number. The container must answer within [60
+# seconds](https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html).
+# For more there is a batch transform, below.
 #
 # CSV is flat, 64 numbers in a row. This model wants 8 x 8 x 1, so the server refuses it:
 
@@ -535,9 +543,8 @@ workshop.save_results(refused=refused)
 # For a format of your own you write **handlers**, in a file `inference.py` that travels in
 # `model.tar.gz`. The front end calls two functions in it: `input_handler` turns the request into
 # TensorFlow Serving's JSON, and `output_handler` turns the answer into what your clients want.
-# These two accept CSV, and from then on nothing but CSV, and answer with a digit and its
-# probability; they run in the last section.
-# (`image_of` makes 8 x 8 x 1 of a row, and `SIDE` is 8.)
+# With these two, which run in the last section, a model accepts only CSV, and answers with a digit
+# and its probability. (`image_of` makes 8 x 8 x 1 of a row, and `SIDE` is 8.)
 
 # %% slideshow={"slide_type": "subslide"}
 display(workshop.show_function("demos/serve_csv/inference.py", "input_handler"))

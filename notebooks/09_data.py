@@ -105,8 +105,8 @@ for key, body in zip([large, *small], [some, *records], strict=True):
 workshop.show_function("demos/wait_for_data.py", "measure")
 
 # %% [markdown]
-# In a local run S3 is a program on this machine, and a request crosses no network. **Predict, then
-# run.**
+# In a local run S3 is a program on this machine, and a request crosses no network. Computing a step
+# takes about 40 ms on two idle cores. **Predict, then run.**
 
 # %% slideshow={"slide_type": "slide"}
 guess = workshop.guess(
@@ -121,7 +121,7 @@ waited = pd.DataFrame(processes.run_together(script, timeout=500))
 waited["share"] = waited["wait"] / (waited["wait"] + waited["compute"])
 shares = waited.groupby("way")["share"].agg(["median", "min", "max"])
 step = 1000 * waited.groupby("way")[["compute", "wait"]].median()
-percent = 100 * step["wait"] / step.sum(axis=1)
+percent = 100 * shares["median"]
 guess.compare(single=percent["one by one"], workers=percent["2 workers"])
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
@@ -132,7 +132,7 @@ names = {
     "1 file, 2 workers": "1 file, 2 workers",
     "1 file": "1 file",
 }
-low, high = ({way: f"{share:.0%}" for way, share in shares[end].items()} for end in ("min", "max"))
+low, high = ({way: f"{share:.1%}" for way, share in shares[end].items()} for end in ("min", "max"))
 waits = {way: low[way] + f" to {high[way]}" * (low[way] != high[way]) for way in names}
 title = f"Fetching one by one, a step waits {percent['one by one']:.0f}% of its time;\n"
 title += f"with two workers {percent['2 workers']:.0f}%, "
@@ -153,7 +153,7 @@ with plots.canvas(title, x, size=(8, 3.2), alt=alt) as axes:
         left = lengths
     for row, way in enumerate(names):
         axes.text(step.loc[way].sum(), row, f" waits {waits[way]}", va="center", fontsize=9)
-    axes.set_xlim(0, 1.35 * step.sum(axis=1).max())
+    axes.set_xlim(0, 1.45 * step.sum(axis=1).max())
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
@@ -162,13 +162,15 @@ with plots.canvas(title, x, size=(8, 3.2), alt=alt) as axes:
 total, wait, compute = step.sum(axis=1), step["wait"], step["compute"]["2 workers"]
 print(f"Two workers: a step takes {total['2 workers']:.0f} ms in place of", end=" ")
 print(f"{total['one by one']:.0f}, and waits for {wait['2 workers']:.1f} of them.")
+low, high = step["compute"].min(), step["compute"].max()
+print(f"(Computing takes {low:.0f} to {high:.0f} ms, by way; why not the same, we didn't test.)")
 print(f"Fetching a batch takes {wait['one by one']:.0f} ms:", end=" ")
 print("less" if wait["one by one"] < 2 * compute else "more", end=" ")
 print(f"than two steps of computing, 2 x {compute:.0f} ms.")
 print(f"Two workers that read from memory: it waits for {wait['1 file, 2 workers']:.1f} ms.")
 single = 1000 * waited["fetch_large"].iloc[0]
-print(f"No worker, from memory: {wait['1 file']:.1f} ms, after a single fetch of {single:.0f} ms,")
-print(f"the first request of all: that is {single / 10:.1f} ms a step over ten, less over more.")
+print(f"No worker, from memory: {wait['1 file']:.1f} ms. The file was fetched once,", end=" ")
+print(f"before the first step, in {single:.0f} ms.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert shares.loc["1 file", "max"] < shares.loc["one by one", "min"], (
@@ -216,23 +218,31 @@ ways = {
     "1 file": ([large], 1),
 }
 fetch = interleaved.interleave(lambda way: 1000 * seconds_to_fetch(*way), ways, repeats=rounds)
-factors = fetch["100 files"] / fetch["1 file"]  # a ratio for each round
-pools = fetch["100 files, ten at a time"] / fetch["1 file"]
-again = fetch["100 files again"] / fetch["100 files"]
-spread = interleaved.summary(fetch)
-times = spread["median"] / spread["median"]["1 file"]
-factor, pool = times["100 files"], times["100 files, ten at a time"]
-print(f"One by one: {factor:.0f} times the large file's time", end=" ")
-print(f"(rounds: {factors.min():.0f} to {factors.max():.0f};")
-print(f"the same twice: {again.min():.2f} to {again.max():.2f} times).")
-print(f"Ten at a time: {pool:.0f} times (rounds: {pools.min():.0f} to {pools.max():.0f}).")
+one_by_one = fetch[["100 files", "100 files again"]].mean(axis=1)
+at_a_time = fetch["100 files, ten at a time"]
+factors, pools = one_by_one / fetch["1 file"], at_a_time / fetch["1 file"]  # for each round
+factor, pool = factors.median(), pools.median()
 guess.compare(factor=factor, pool=pool)
 
+# %% jupyter={"source_hidden": true}
+ratios = {  # name: a ratio for each round
+    "One by one : the large file": factors,
+    "Ten at a time : the large file": pools,
+    "Ten at a time : one by one": at_a_time / one_by_one,
+    "One by one again : one by one": fetch["100 files again"] / fetch["100 files"],
+}
+for name, of_rounds in ratios.items():
+    print(f"{name}: {of_rounds.median():.3g}", end=" ")
+    print(f"(rounds: {of_rounds.min():.3g} to {of_rounds.max():.3g}).")
+if of_rounds.min() > 1 or of_rounds.max() < 1:
+    print(f"(The last in all rounds on one side of 1: by chance in 1 of {2 ** (rounds - 1)} runs.)")
+
 # %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "-"}
-title = f"100 small files take {factor:.0f} times as long as one large"
+spread = interleaved.summary(fetch)
+title = f"100 small files take {factors.min():.0f} to {factors.max():.0f} times as long as one "
 plots.bar_chart(
     spread["median"],
-    f"{title}; ten at a time, {pool:.0f} times",
+    f"{title}large;\nten at a time, {pools.min():.0f} to {pools.max():.0f} times",
     f"milliseconds, median of {rounds} rounds and range",
     "{:,.1f} ms",
     spread=spread[["lowest", "highest"]],
@@ -272,7 +282,7 @@ workshop.save_results(factor=factor, pool_factor=pool, fetch=spread.T.to_dict())
 # %% [markdown]
 # The job below has two instances, four training files (sharded) and a test file (replicated). Its
 # script only prints what it finds, such as the world_size: `WORLD_SIZE` if torchrun started it,
-# `OMPI_COMM_WORLD_SIZE` if mpirun did. **Predict, then run.**
+# `OMPI_COMM_WORLD_SIZE` if mpirun did. The estimator has no `distribution`. **Predict, then run.**
 
 # %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
@@ -308,8 +318,8 @@ guess.compare(ranks=str(seen["world_size"].iloc[0]))
 seen[["channel", "variable", "host", "files", "images", "world_size"]]
 
 # %% [markdown]
-# `SM_HOSTS` names both instances, but nobody started ranks: the estimator has `instance_count=2`
-# and no `distribution` of its own. (That of a `TrainingInput` only places files.) A training script
+# `SM_HOSTS` names both instances, but no launcher started ranks: the estimator has no
+# `distribution`. (That of a `TrainingInput` only places files.) A training script
 # that was started like this would train two models. **Instances don't make a training distributed.
 # The launcher and the script do.**
 
@@ -383,8 +393,9 @@ workshop.save_results(read=read.T.to_dict())
 # - all the data by rank, among `world_size` ranks, if the channel is `FullyReplicated`;
 # - its instance's files by local_rank, among `local_size` ranks, if it is `ShardedByS3Key`.
 #
-# `ShardedByS3Key` saves disk space and download time (in File mode; with FastFile, below, a file
-# that isn't opened isn't fetched). But it divides files, not images: if they differ in size, one
+# In **File mode**, the default, an instance's files are copied to its disk before the script
+# starts; there `ShardedByS3Key` saves disk space and download time. (With FastFile, below, a file
+# that isn't opened isn't fetched.) But it divides files, not images: if they differ in size, one
 # rank runs out of batches first, and the others wait in the all-reduce, or fail. And the parts stay
 # the same for the whole job: if each class has a file of its own, no instance ever sees all
 # classes.
@@ -513,6 +524,10 @@ ratio = reading.loc["whole", list(shown)] / reading.loc["stream", list(shown)]
 guess.compare(memory=ratio["grown_megabytes"])
 reading[list(shown)].rename(columns=shown)
 
+# %% [markdown]
+# Streaming's shuffle buffer stays as it is when the files grow. Reading whole makes copies, among
+# them the parts, the array put together from them, and TensorFlow's own.
+
 # %% jupyter={"source_hidden": true}
 grown, files_mb = reading["grown_megabytes"], reading.loc["whole", "megabytes"]
 buffer = 10_000 * (statistics.median(lengths) + 16) / 1e6
@@ -527,10 +542,6 @@ print(f"A single copy of the files would be {files_mb / grown['stream']:.1f} tim
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert ratio["grown_megabytes"] > 2, f"Streaming took as much memory as the whole: {ratio}"
 workshop.save_results(streamed=ratio.to_dict())
-
-# %% [markdown]
-# The buffer stays as it is when the files grow. Reading whole makes copies, among them the parts,
-# the array put together from them, and TensorFlow's own.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Mistakes that raise no error
@@ -551,7 +562,7 @@ apart = classifier.score(pixels[-500:], labels[-500:])
 mixed = classifier.score(
     np.concatenate([pixels[:2000], pixels[-500:]]), labels[[*range(2000), *range(-500, 0)]]
 )
-print("The linear classifier again:")
+print("The linear classifier again; only its test is mixed, not its training:")
 print(f"accuracy on the 500 test pictures {apart:.1%}, on training and test pictures {mixed:.1%}")
 
 # %%
@@ -652,8 +663,9 @@ workshop.save_results(resumed=rows)
 # Each channel of the job has `input_mode="FastFile"`: SageMaker streams a file from S3 while the
 # script reads it: best from front to back, and the job starts sooner with few files
 # ([AWS](https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_AlgorithmSpecification.html),
-# read in November 2026). (The emulator copies the files first; the script sees the same folder.) It
-# replaces **Pipe mode**, whose package [lists no TensorFlow after
+# read in November 2026). (The emulator copies the files first; the script sees the same folder.) In
+# its predecessor **Pipe mode** a channel is a named pipe; TensorFlow reads it with a package that
+# [lists no TensorFlow after
 # 2.14](https://github.com/aws/sagemaker-tensorflow-extensions#requirements). The learning rate
 # rises over the first `warmup-steps` ([lesson 01](01_data_parallelism.ipynb)).
 
