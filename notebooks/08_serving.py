@@ -26,7 +26,7 @@
 # **Before:** [lesson 00](00_setup.ipynb): a job and the model it leaves. [Lesson
 # 06](06_vpc_colocation.ipynb): subnets and security groups.
 #
-# **Time:** 34 minutes, and 19 for the exercises. Less than one minute of it is computing.
+# **Time:** 45 minutes, and 19 for the exercises. Less than one minute of it is computing.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
 # Nobody has run this lesson on AWS yet.

@@ -25,7 +25,7 @@
 # **Before:** [lesson 01](01_data_parallelism.ipynb): ranks and shards. [Lesson
 # 05](05_horovod_on_training_instances.ipynb): a Horovod job.
 #
-# **Time:** 45 minutes, and 25 for the exercises. About a minute of it is computing.
+# **Time:** 55 minutes, and 25 for the exercises. About a minute of it is computing.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
 # Nobody has run this lesson on AWS yet.

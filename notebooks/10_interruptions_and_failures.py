@@ -26,7 +26,7 @@
 # 04](04_horovod_on_the_notebook.ipynb): the broadcast at the start. [Lesson 09](09_data.ipynb):
 # channels.
 #
-# **Time:** 52 minutes, and 57 for the exercises. About two minutes of it are computing.
+# **Time:** 60 minutes, and 57 for the exercises. About two minutes of it are computing.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
 # Nobody has run this lesson on AWS yet. The broken trainings always run on this machine.

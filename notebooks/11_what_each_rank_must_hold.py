@@ -24,7 +24,7 @@
 # **Before:** [lesson 01](01_data_parallelism.ipynb): when *faster* is more than noise;
 # [lesson 02](02_collectives.ipynb): reduce-scatter and all-gather.
 #
-# **Time:** 65 minutes, and 45 for the exercises.
+# **Time:** 60 minutes, and 45 for the exercises.
 #
 # **Where it runs:** one job on two instances does the measuring, here or on AWS. All else runs on
 # the notebook's machine.

@@ -25,7 +25,7 @@
 # **Before:** [lesson 06](06_vpc_colocation.ipynb): what a slow link does to a step. [Lesson
 # 07](07_smddp.ipynb): DDP's hooks. [Lesson 11](11_what_each_rank_must_hold.ipynb): the small GPT.
 #
-# **Time:** 72 minutes, and 31 for the exercises. The jobs take two to three of them, on a
+# **Time:** 65 minutes, and 31 for the exercises. The jobs take two to three of them, on a
 # busy machine five or six.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
