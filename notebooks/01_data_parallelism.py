@@ -398,7 +398,7 @@ workshop.show_diff("train/train_torch.py", "train/train_torch_ddp.py", essential
 # - *exposed*: how much longer a step with DDP takes than that slowest rank. It is called
 #   communication, but holds whatever else DDP costs, too. If it is smaller than the noise floor of
 #   a step (A/A, explained in the next section), or below 0, this measurement can't resolve it.
-# - *exchange alone*: an all-reduce of as many bytes, nothing computed. r is this divided by compute.
+# - *exchange alone*: an all-reduce of as many bytes, with nothing computed. r is this / compute.
 
 # %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "fragment"}
 of_step = {
