@@ -125,7 +125,7 @@ print(f"Two ranks are {large.speed_up.fixed} times as fast as one process: {show
 print("median of the rounds' ratios, which needn't be the ratio of the medians drawn.)")
 least, most = 1000 * large.rounds["alone"].min(), 1000 * large.rounds["alone"].max()
 print(f"One process alone took {least:.0f} to {most:.0f} ms.")
-above = " (rounds above 2: lesson 01)" if large.ceiling.high > 2 else ""
+above = ", in some rounds above 2 (lesson 01)" if large.ceiling.high > 2 else ""
 print(f"The ceiling is {large.ceiling.fixed}{above}: two processes compute half of the batch")
 print("each, and exchange nothing. (All have one thread.)")
 below = (large.rounds["compute"] < large.rounds["step"]).sum()
@@ -538,8 +538,8 @@ s = "" if messages.nunique() == 1 else "s"
 title = f"{len(starts)} gradients in {messages.nunique()} all-reduce{s}"
 if "negotiate" in ends:
     idle = starts.groupby(messages)["all-reduce"].min() - ends.groupby(messages)["negotiate"].max()
-    title += f", begun {' and '.join(f'{ms:.2g}' for ms in idle)} ms after the last request"
-    title += " of each" if s else ""
+    title += f", begun {' and '.join(f'{ms:.2g}' for ms in idle)} ms after "
+    title += "their last requests" if s else "its last request"
 bars = phases.rename(
     columns={"tensor": "row", "phase": "kind", "start_ms": "start", "ms": "length"}
 )
