@@ -530,8 +530,9 @@ workshop.save_results(hashes=hashes, optimizer_variables=late[0])
 batch = max_steps - 2
 phases = timeline.read(trace, step=batch)  # a row for each gradient and phase
 starts = phases.pivot(index="tensor", columns="phase", values="start_ms")
-starts = starts.sort_values("all-reduce")
 ends = starts + phases.pivot(index="tensor", columns="phase", values="ms")
+starts = starts.sort_values("all-reduce")
+ends = ends.loc[starts.index]
 first = starts["all-reduce"] >= ends["all-reduce"].cummax().shift(fill_value=0)  # of its all-reduce
 messages = first.cumsum()  # those that overlap are one
 s = "" if messages.nunique() == 1 else "s"
