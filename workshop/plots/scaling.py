@@ -93,7 +93,7 @@ def scaling_map(dots: pd.DataFrame, title: str) -> None:
         if dots["low"].notna().any():
             mark = "+" if "r_low" in dots else "|"
             axes.plot([], [], mark, color="black", markersize=12, label="range of rounds")
-        axes.set_ylim(0, 1.15 * max(1, dots["share"].max()))
+        axes.set_ylim(0, 1.05 * max(1.1, dots[["share", "high"]].max(axis=None)))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, symbol=" %"))
         axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2)
