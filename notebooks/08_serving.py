@@ -151,8 +151,9 @@ guess = workshop.guess(
 
 # %% [markdown]
 # The ways take turns, in random order. "1 client again" repeats the first way: a difference smaller
-# than the one between these two means nothing. Each number below is the median of the rounds';
-# where "one client" is compared, it is the mean of these two, round by round.
+# than the one between these two means nothing. Each number below is the middle one of its rounds;
+# "one client" has the rounds of both. The first request of each shape, which takes longer, isn't
+# counted.
 
 # %%
 with np.load(next((workshop.DATA / "digits" / "test").glob("*.npz"))) as file:
@@ -176,7 +177,7 @@ def ask(clients: int) -> tuple[list[float], float]:
 
 
 # %%
-milliseconds(many), milliseconds(single)  # the first request of a shape takes longer
+milliseconds(many), milliseconds(single)  # not counted
 clients = {"1 client": 1, "1 client again": 1, "8 clients": 8}
 took: dict[str, list] = {name: [] for name in clients}
 rate = {name: [] for name in clients}
@@ -216,8 +217,8 @@ pd.DataFrame(columns | {"answers/s": per_second.round().astype(int)})
 # %% jupyter={"source_hidden": true}
 twins = ["1 client", "1 client again"]
 alone, eight = medians[twins].mean(axis=1), medians["8 clients"]
-one_client, eight_clients = alone.median(), eight.median()
-tail_of_one, tail_of_eight = tails[twins].mean(axis=1).median(), tails["8 clients"].median()
+one_client, eight_clients = np.median(medians[twins]), eight.median()
+tail_of_one, tail_of_eight = np.median(tails[twins]), tails["8 clients"].median()
 slower_by_round, factor_by_round = eight / alone, alone / each
 slower, factor = slower_by_round.median(), factor_by_round.median()
 apart = medians["1 client again"] / medians["1 client"]
@@ -229,8 +230,8 @@ stalled = (tails > 2 * tails.median()).sum()
 
 # %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
 title = f"Median answer: {one_client:.1f} ms with one client, {eight_clients:.1f} ms with eight;\n"
-title += f"99th percentile: {tail_of_one:.1f} and {tail_of_eight:.1f} ms"
-title += " (rounds overlap)" * (not waits)
+title += f"99th percentile: {tail_of_one:.1f} and {tail_of_eight:.1f} ms (middle round)"
+title += "; rounds overlap" * (not waits)
 if stalled["8 clients"]:
     title += f";\nwith eight, {stalled['8 clients']} of {rounds} rounds stalled"
 up = "share of answers that\ntook at most this long"
@@ -256,14 +257,19 @@ with plots.canvas(title, "milliseconds until the answer", up, size=(7.5, 3.2)) a
 
 # %% slideshow={"slide_type": "slide"}
 low, high = apart.min(), apart.max()
-print(f"One client: half of the answers took longer than {one_client:.1f} ms,")
-print(f"one in a hundred longer than {tail_of_one:.1f} ms.")
-print(f"Eight clients: {eight_clients:.1f} ms, and {tail_of_eight:.1f} ms.")
+print(f"One client, in the middle round: half of the answers took longer than {one_client:.1f} ms,")
+print(f"one in a hundred longer than {tail_of_one:.1f} ms", end=" ")
+print(f"({tails[twins].min().min():.1f} to {tails[twins].max().max():.1f} in all rounds).")
+print(f"Eight clients: {eight_clients:.1f} ms, and {tail_of_eight:.1f} ms", end=" ")
+print(f"({tails['8 clients'].min():.1f} to {tails['8 clients'].max():.1f}).")
+slowest = max(max(answers) for parts in took.values() for answers in parts)
+print(f"The slowest answer of all took {slowest:.0f} ms", end="")
+print(", beyond the picture." if slowest > right else ".")
 for name, number in stalled[stalled > 0].items():
     print(f"{name}: in {number} of {rounds} rounds the 99th percentile is over twice the median's.")
 if stalled.any():
     print("A stall of this machine, or of the server? More rounds would tell how often.")
-print(f"Beyond a round's 99th percentile lies about 1 % of its {requests} answers: one or two.")
+print(f"(A round has {requests} answers; beyond its 99th percentile there are one or two.)")
 print(f"With eight the median is {slower:.1f} times one client's (rounds: ", end="")
 print(f"{slower_by_round.min():.1f} to {slower_by_round.max():.1f});")
 print(f"the same way twice: {low:.2f} to {high:.2f}. So ", end="")
@@ -290,14 +296,15 @@ workshop.save_results(
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # **Why?** Eight requests are under way, but the server doesn't give eight times the answers. With
-# `r` answers in a second, each takes 8 / `r` seconds on average (Little's law):
+# `r` answers in a second, one comes every 1 / `r` seconds, and whoever joins the eight waits for
+# eight of them: 8 / `r` seconds on average (Little's law):
 
 # %% slideshow={"slide_type": "-"}
 middle = np.argsort(rate["8 clients"])[rounds // 2]  # the round with the median rate
 r = rate["8 clients"][middle]
 throughput = (pd.Series(rate["8 clients"]) / pd.DataFrame(rate)[twins].mean(axis=1)).median()
 print(f"Eight clients get {throughput:.2f} times the answers of one, so the mean answer takes")
-print(f"8 / {throughput:.2f} = {8 / throughput:.1f} times as long ", end="")
+print(f"8 / {throughput:.2f} = {8 / round(throughput, 2):.1f} times as long ", end="")
 print(f"(the median one {slower:.1f} times).")
 print(f"The median round: 8 / {r:.0f} answers a second = {8000 / r:.1f} ms; ", end="")
 print(f"its mean, measured: {np.mean(took['8 clients'][middle]):.1f} ms")
@@ -401,8 +408,9 @@ workshop.show_function("train/train_tf.py", "save")
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # What if a client divides, too (*divided twice*)? What if dividing were the client's work, and it
-# forgot (*never divided*)? This model always divides, so send 255 times the pixels: its
-# convolutions then get undivided ones. The largest probability of an answer is its **confidence**.
+# forgot (*never divided*)? This model always divides; to see that case, send pixels 255 times as
+# large: after dividing they are 0 to 255. The largest probability of an answer is its
+# **confidence**.
 
 # %% slideshow={"slide_type": "-"}
 scaled = {}
@@ -427,8 +435,8 @@ workshop.save_results(right_by_scale=rights)
 
 # %% [markdown]
 # No request failed: a server checks shape and type. Divided twice, every image looks black, and
-# most answers are wrong. Never divided, most stay right, because ReLU layers scale with their input
-# (except for their biases). But now even the wrong answers claim certainty.
+# most answers are wrong. Never divided, most stay right: without biases ReLU layers would only
+# scale, and the largest would stay the largest. But now even the wrong answers claim certainty.
 #
 # ## What the model gets wrong
 #
@@ -587,7 +595,7 @@ workshop.save_results(endpoints_left=len(left))
 # | `strategy` | `MultiRecord`: as many records in a request as fit; `SingleRecord`: one |
 # | `max_payload` | how much fits, in MB |
 # | `accept` | the format of the answers |
-# | `assemble_with="Line"` | a line end after the answer to each *request*, maybe of many records |
+# | `assemble_with="Line"` | a line end after each answer, which is that of a *request* |
 
 # %%
 folder = f"jobs/{session.job_prefix}questions"
@@ -653,7 +661,8 @@ workshop.save_results(batch_difference=batch_difference, batch_answers=len(batch
 #
 # A `TensorFlowModel` serves any `model.tar.gz` with a SavedModel in a numbered folder, without an
 # estimator, and adds the handlers from above; its `deploy()` and `transformer()` are the
-# estimator's. `SingleRecord` is for models that take only one record: 360 requests, not one.
+# estimator's. `SingleRecord` is for models that take only one record. These handlers take many; it
+# is here to be seen: 360 requests, not one.
 
 # %%
 from sagemaker.tensorflow import TensorFlowModel

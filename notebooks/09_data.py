@@ -25,7 +25,7 @@
 # **Before:** [lesson 01](01_data_parallelism.ipynb): ranks and shards. [Lesson
 # 05](05_horovod_on_training_instances.ipynb): a Horovod job.
 #
-# **Time:** 55 minutes, and 25 for the exercises. About a minute of it is computing.
+# **Time:** 55 minutes, and 25 for the exercises. About two minutes of it are computing.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
 # Nobody has run this lesson on AWS yet.
@@ -105,8 +105,8 @@ for key, body in zip([large, *small], [some, *records], strict=True):
 workshop.show_function("demos/wait_for_data.py", "measure")
 
 # %% [markdown]
-# In a local run S3 is a program on this machine, and a request crosses no network. Computing a step
-# takes about 40 ms on two idle cores. **Predict, then run.**
+# In a local run S3 is a program on this machine, and a request crosses no network: one takes a few
+# ms. Computing a step takes 40 to 50 ms on two idle cores. **Predict, then run.**
 
 # %% slideshow={"slide_type": "slide"}
 guess = workshop.guess(
@@ -163,10 +163,14 @@ total, wait, compute = step.sum(axis=1), step["wait"], step["compute"]["2 worker
 print(f"Two workers: a step takes {total['2 workers']:.0f} ms in place of", end=" ")
 print(f"{total['one by one']:.0f}, and waits for {wait['2 workers']:.1f} of them.")
 low, high = step["compute"].min(), step["compute"].max()
-print(f"(Computing takes {low:.0f} to {high:.0f} ms, by way; why not the same, we didn't test.)")
-print(f"Fetching a batch takes {wait['one by one']:.0f} ms:", end=" ")
-print("less" if wait["one by one"] < 2 * compute else "more", end=" ")
-print(f"than two steps of computing, 2 x {compute:.0f} ms.")
+first, again = step["compute"][["one by one", "one by one again"]]
+print(f"(Computing takes {low:.0f} to {high:.0f} ms, by way;", end=" ")
+print(f"the same way twice {first:.0f} and {again:.0f}.)")
+enough = np.ceil(wait["one by one"] / compute)
+print(
+    f"Fetching a batch takes {wait['one by one']:.0f} ms, computing a step {compute:.0f}:", end=" "
+)
+print(f"{enough:.0f} worker{'s' * (enough > 1)} could keep up.")
 print(f"Two workers that read from memory: it waits for {wait['1 file, 2 workers']:.1f} ms.")
 single = 1000 * waited["fetch_large"].iloc[0]
 print(f"No worker, from memory: {wait['1 file']:.1f} ms. The file was fetched once,", end=" ")
@@ -182,9 +186,9 @@ workshop.save_results(waiting=shares.T.to_dict(), step_ms=step.T.to_dict())
 # **Why?** A step = compute + wait + exposed communication (what computing doesn't hide of the
 # all-reduce; a single rank has none). One by one, each picture costs a request, and the model waits
 # for ten of them. Workers fetch while it computes: two hide the wait as long as fetching a batch
-# takes less than two steps of computing. But each batch has to come from their process to the
-# model's, and they need cores, too. Starting them isn't counted here. A
-# GPU computes faster, so the same wait is a larger part of its steps.
+# takes less than two steps of computing, and one as long as it takes less than one. But each batch
+# has to come from their process to the model's, and they need cores, too. Starting them isn't
+# counted here. A GPU computes faster, so the same wait is a larger part of its steps.
 #
 # ## Many small files, or few large ones
 #
@@ -239,10 +243,10 @@ if of_rounds.min() > 1 or of_rounds.max() < 1:
 
 # %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "-"}
 spread = interleaved.summary(fetch)
-title = f"100 small files take {factors.min():.0f} to {factors.max():.0f} times as long as one "
+title = f"100 small files take {factor:.0f} times as long as one large; "
 plots.bar_chart(
     spread["median"],
-    f"{title}large;\nten at a time, {pools.min():.0f} to {pools.max():.0f} times",
+    f"{title}\nten at a time, {pool:.0f} times (medians)",
     f"milliseconds, median of {rounds} rounds and range",
     "{:,.1f} ms",
     spread=spread[["lowest", "highest"]],
@@ -253,9 +257,12 @@ plots.bar_chart(
 workshop.save_results(factor=factor, pool_factor=pool, fetch=spread.T.to_dict())
 
 # %% [markdown]
-# The bytes are the same; the requests are not. (Locally ten threads and the server share the cores,
-# which probably limits what ten at a time gain; on S3 expect more.) So put many pictures into a
-# file, or fetch the small ones once, before the first step.
+# The bytes are the same; the requests are not. A request costs nearly the same whatever its size,
+# so the factor is about the number of files. (Its range is mostly that of the large file, one short
+# request in each round. A small file's price differs from the last section's: another client, in
+# another process. Compare within a section only. Locally ten threads and the server share the
+# cores, which probably limits what ten at a time gain; on S3 expect more.) So put many pictures
+# into a file, or fetch the small ones once, before the first step.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## A channel is a folder with a name
@@ -343,7 +350,7 @@ workshop.save_results(
 
 # %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
-    never="Channel and script both divide: what percentage of the images is never read?"
+    never="Channel and script both divide: what percentage of the images isn't read in an epoch?"
 )
 
 
@@ -381,12 +388,13 @@ workshop.save_results(read=read.T.to_dict())
 # %% [markdown]
 # The two wrong ones raise no error:
 #
-# - **Nobody divides**: every rank trains on everything, so an epoch on N ranks costs N times as
-#   much. It also happens in scripts that seem to divide: in [a published
+# - **Nobody divides**: every rank trains on everything, so an epoch takes as long as on one rank,
+#   and costs N times as much. It also happens in scripts that seem to divide: in [a published
 #   one](https://towardsdatascience.com/smart-distributed-training-on-amazon-sagemaker-with-smd-part-2-c833e7139b5f)
 #   the call was `get_dataset(rank=dist.local_rank())`, and `get_dataset` never used its `rank`.
-# - **Both divide**: an epoch looks fast, because on N instances with a rank each 1 - 1/N of the
-#   images are never read, here half.
+# - **Both divide**: an epoch looks fast, because on N instances with a rank each it leaves out
+#   1 - 1/N of the images, here half. (A sampler that shuffles anew in each epoch leaves out others
+#   each time: then only the number of steps tells.)
 #
 # A channel divides among *instances*, never among the ranks of one. So the script divides
 #
@@ -525,8 +533,9 @@ guess.compare(memory=ratio["grown_megabytes"])
 reading[list(shown)].rename(columns=shown)
 
 # %% [markdown]
-# Streaming's shuffle buffer stays as it is when the files grow. Reading whole makes copies, among
-# them the parts, the array put together from them, and TensorFlow's own.
+# Streaming's shuffle buffer stays as it is when the files grow, and the first batch comes when it
+# is full. Reading whole makes copies, among them the parts, the array put together from them, and
+# TensorFlow's own. (`stream` counts records by size: right only if all are equally long, as here.)
 
 # %% jupyter={"source_hidden": true}
 grown, files_mb = reading["grown_megabytes"], reading.loc["whole", "megabytes"]
@@ -537,6 +546,7 @@ print(f"of streaming's {grown['stream']:.0f} MB.")
 print(f"Reading whole took {grown['whole'] / files_mb:.1f} times the size of the files (one run).")
 print(f"Three copies of the pixels would be {copies:.0f} of its {grown['whole']:.0f} MB;", end=" ")
 print("the rest isn't explained here.")
+print("(The same buffer is in it, and perhaps what streaming, which ran first, hasn't given back.)")
 print(f"A single copy of the files would be {files_mb / grown['stream']:.1f} times streaming's.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -551,9 +561,10 @@ workshop.save_results(streamed=ratio.to_dict())
 # - **One pattern for everything.** `*.tfrecord` over one folder mixes training and test files, and
 #   the accuracy is too high. Use two channels.
 # - **Files shuffled, records not.** Every picture meets the same neighbours in every epoch. Shuffle
-#   the records, too, through a buffer larger than a file, as `batches` does.
-# - **`repeat()` with `steps_per_epoch=100`.** What Keras then calls an epoch is 100 batches, not
-#   one pass through the data.
+#   both: the files' order anew in each epoch, and the records through a buffer of many files'
+#   records. (`batches` shuffles records only; its buffer of 10,000 holds all of these 2,000.)
+# - **In Keras's `fit`, `repeat()` with `steps_per_epoch=100`.** What it calls an epoch is 100
+#   batches, not one pass through the data.
 
 # %% jupyter={"source_hidden": true}
 pixels = planes / 255
@@ -562,7 +573,7 @@ apart = classifier.score(pixels[-500:], labels[-500:])
 mixed = classifier.score(
     np.concatenate([pixels[:2000], pixels[-500:]]), labels[[*range(2000), *range(-500, 0)]]
 )
-print("The linear classifier again; only its test is mixed, not its training:")
+print("The linear classifier again; only its test is mixed here, and that is enough:")
 print(f"accuracy on the 500 test pictures {apart:.1%}, on training and test pictures {mixed:.1%}")
 
 # %%
@@ -643,15 +654,17 @@ pd.DataFrame(rows).T
 # %% jupyter={"source_hidden": true}
 total = len(whole)
 evenly = done * (total - done) / total
-print(f"Perfect shuffling would have lost {done} x {total - done:,} / {total:,} = {evenly:.0f}.")
+print(f"With perfect shuffling each of the {done} skipped pictures would be one of the", end=" ")
+print(f"{total - done:,} not yet seen\nwith chance {total - done:,} / {total:,}:", end=" ")
+print(f"{evenly:.0f} would be lost.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(resumed=rows)
 
 # %% [markdown]
-# A buffer of two files leaves early records early, so both orders begin with much the same
-# pictures. Only the last way goes on as planned. Skipping still reads what it throws away. For
-# PyTorch, torchdata's
+# A buffer of two files leaves early records early, so both orders begin with many of the same
+# pictures, and fewer are lost. Only the last way goes on as planned. Skipping still reads what it
+# throws away. For PyTorch, torchdata's
 # [StatefulDataLoader](https://pytorch.org/data/0.11/stateful_dataloader_tutorial.html) has a
 # `state_dict()`, which by default holds the number of batches, too; after `load_state_dict` the
 # loader skips them. [Lesson 10](10_interruptions_and_failures.ipynb): what else a checkpoint must
@@ -661,8 +674,8 @@ workshop.save_results(resumed=rows)
 # ## Train from TFRecord files
 #
 # Each channel of the job has `input_mode="FastFile"`: SageMaker streams a file from S3 while the
-# script reads it: best from front to back, and the job starts sooner with few files
-# ([AWS](https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_AlgorithmSpecification.html),
+# script reads it. That works best from front to back; and the fewer the files, the sooner the job
+# starts ([AWS](https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_AlgorithmSpecification.html),
 # read in November 2026). (The emulator copies the files first; the script sees the same folder.) In
 # its predecessor **Pipe mode** a channel is a named pipe; TensorFlow reads it with a package that
 # [lists no TensorFlow after
