@@ -29,7 +29,7 @@
 # **Time:** 60 minutes, and 57 for the exercises. About two minutes of it are computing.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
-# Nobody has run this lesson on AWS yet. The broken trainings always run on this machine.
+# Nobody has run this lesson on AWS yet. There only the three jobs would run; all else runs here.
 #
 # **Cost on AWS:** about 0.05 USD: three jobs on one `ml.c5.xlarge`, planned at 5 minutes each
 # (us-east-1, price list of 2026-09-27), at most 0.13 USD. Locally it is free.
@@ -178,7 +178,7 @@ title = (
     f"Interrupted at step {reached:,}, resumed from {resumed or 0:,}: {twice:,} steps done twice"
 )
 title += f"; the weights at the end are {'equal to the last bit' if same else 'not equal'}"
-title = title.replace("; ", ",\n")
+title = title.replace("; ", ";\n")
 title = title if resumed else f"Never interrupted; same weights: {same}"
 description = "; ".join(
     f"{name}: from step {first:,} to step {end:,}" for name, (first, end) in spans.items()
@@ -211,14 +211,14 @@ print(f"Both jobs end with the same weights, to the last bit: {same}.")
 if resumed:
     its_step = ended["interrupted"].table("epoch")["step_seconds"].median()
     late = (reached - interrupt_at) * its_step
-    print(f"The second reached step {reached}, {late:.2f} s after step {interrupt_at}: so long it")
-    print("took to read the log and take the instance away.")
+    print(f"The second reached step {reached}: reading the log and taking the instance", end=" ")
+    print(f"away took {late:.2f} s.")
     stop = statuses.index("Interrupted")
     again = transitions[statuses.index("Training", stop)]["StartTime"]
     waited = ended["interrupted"].phases["Interrupted"]
     line = next(line for line in ended["interrupted"].lines if '"event": "resumed"' in line.text)
     script_start, repeated = line.time - again.timestamp(), twice * its_step
-    lengths = [job.phases["Training"] for job in ended.values()]
+    lengths = [round(job.phases["Training"], 1) for job in ended.values()]
     print(f"Phase Training: {lengths[0]:.1f} s and {lengths[1]:.1f} s. In the second job,")
     print(f"  {script_start:.1f} s went into the script's second start (Python, torch, the data),")
     print(f"  {repeated:.1f} s into the {twice} steps from {resumed} to {reached}, done twice;")
@@ -268,8 +268,8 @@ workshop.save_results(
 
 # %% [markdown]
 # The next cells train a small model for 60 steps. A second training stops after step 30 and is
-# resumed four times: with the weights only; with the step, or the optimizer's state, as well; and
-# with all three. Without the step it begins with the first batch. **Predict, then run.**
+# resumed four times: with the weights only; with weights and step; with weights and optimizer
+# state; with all three. Without the step it begins with the first batch. **Predict, then run.**
 
 # %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
@@ -356,10 +356,10 @@ workshop.save_results(resumed_with=difference)
 # Other trainings have more to save: a learning rate schedule, the loss scale of mixed precision
 # (`GradScaler`), the state of the random numbers (dropout, augmentation).
 #
-# Write a checkpoint **atomically**: first under another name, then renamed. SageMaker copies the
-# folder at any moment, and so never finds half a `checkpoint.pt`; and a process that is killed
-# leaves the previous one whole. (Power loss: exercise 4.) Keep the **last few**: with a single one,
-# as here, a loss of NaN would be resumed again and again.
+# Write a checkpoint **atomically**: first under another name, then renamed. SageMaker may copy the
+# folder at any moment: thanks to the renaming it never finds half a `checkpoint.pt`, and a process
+# that is killed leaves the previous one whole. (Power loss: exercise 4.) Keep the **last few**:
+# with a single one, as here, a loss of NaN would be resumed again and again.
 #
 # With several ranks, **rank 0 alone writes**, and every rank resumes from what rank 0 read, because
 # the folder of the others may be empty.
@@ -424,12 +424,12 @@ print(f"and {100 * extra(large, 30):.0f} % comes on top.")
 
 # %% [markdown]
 # Does it hold? Jobs with checkpoints of 30 s are killed (`kill -9`) at random times, once an hour
-# on average, and resumed. Each of `schedules` lists of such times (a fixed seed: your run draws the
-# same) meets three jobs: with an eighth of the best interval, the best, and eight times the best.
-# Hours pass in seconds: on a job's own clock a step counts as 10 s. This tests the arithmetic;
-# whether a cloud interrupts at random like this, it can't say. By the formula the two wrong
-# intervals cost nearly the same, 50.8 and 52.5 % on top (equal, but for whole steps of 10 s).
-# **Predict, then run.**
+# on average, and resumed. `schedules` lists of such times are drawn (a fixed seed: you get the
+# same). Each list is used for three jobs: with an eighth of the best interval, the best, and eight
+# times the best. Hours pass in seconds: on a job's own clock a step counts as 10 s. This tests the
+# arithmetic; whether a cloud interrupts at random like this, it can't say. By the formula the two
+# wrong intervals cost nearly the same, 50.8 and 52.5 % on top (equal, if intervals weren't rounded
+# to steps of 10 s). **Predict, then run.**
 
 # %% slideshow={"slide_type": "slide"}
 no_difference = "no difference to be seen"
@@ -532,8 +532,9 @@ workshop.save_results(write_ms=1000 * write_seconds, best_seconds=best, step_sec
 
 # %% [markdown]
 # Near the best the curve is flat: by the formula the extra time grows by only a quarter at half or
-# twice the best interval. Far from it too rarely is worse than too often, and worse than the
-# formula says: work that is done again can be interrupted, too. Daly's refined sum, M / t x
+# twice the best interval. Where the interval comes near the time between interruptions, too rarely
+# is worse than too often, and worse than the formula says: work that is done again can be
+# interrupted, too. Daly's refined sum, M / t x
 # (e<sup>(t + C) / M</sup> - 1) - 1, counts that (column *refined*). So if in doubt, write more
 # often.
 #
@@ -808,9 +809,9 @@ workshop.quiz("10")
 # - A checkpoint holds weights, optimizer and position in the data. Then an interrupted training is
 #   the same training: on one CPU and with one thread, to the last bit.
 # - An interruption costs the steps since the last checkpoint, and a new start. The best interval is
-#   the square root of 2 x seconds to write x seconds between interruptions; far from it, too
-#   rarely is worse than too often.
-# - Failures of distributed training are often silent. Compare hashes between ranks.
+#   about the square root of 2 x seconds to write x seconds between interruptions, and the curve is
+#   flat there.
+# - A distributed training can be wrong without an error. Compare hashes between ranks.
 # - In a hang, start at the rank that is somewhere else.
 # - Prove a diagnosis with its fix.
 
