@@ -577,7 +577,7 @@ workshop.save_results(predicted_off={name: error.loc[largest, name] for name in 
 workshop.save_results(errors={name: list(column) for name, column in error.items()})
 
 # %% [markdown]
-# 1 MB was the test. An error within the noise floor shows no error of the model. A larger one may be
+# 1 MB was the test. An error within the noise floor shows none of the model's. A larger one may be
 # the model's or the fit's, whose own uncertainty the floor doesn't contain.
 #
 # At 4 kB nearly all is α, which was timed with *four* messages under way, as in a ring. Naive has
