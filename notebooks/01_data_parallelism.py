@@ -483,7 +483,7 @@ for name, scaling in workloads.items():
     )
     print(f"(The noise floor: {scaling.noise.low:.2f} to {scaling.noise.high:.2f}.)")
     to_curve = (scaling.rounds["compute"] + scaling.rounds["exchange"]) / scaling.rounds["step"]
-    shown = {"faster": "above it", "slower": "below it"}.get(verdict(to_curve, noise))
+    shown = {"faster": "above the curve", "slower": "below the curve"}.get(verdict(to_curve, noise))
     print("  Measured share divided by the curve's, median of the rounds:", end=" ")
     print(f"{to_curve.median():.2f}, {shown or 'no difference shown'}.")
 spread = large.rounds.max() / large.rounds.min()
