@@ -41,7 +41,7 @@
 #
 # - `links`: the bandwidths to try between instances. `50mbit` is 50 Mbit/s, `wide` has no limit.
 # - `jobs_each`: how many jobs for each bandwidth. `rounds`: how often each of them measures.
-# - `layout_...`: an all-reduce of all ranks on one instance, then on more and more instances.
+# - `layout_...`: for the comparison of the same ranks on one, two and four instances.
 # - `make_network`: create the network stack if there is none. The kit's notebook instance isn't
 #   allowed to: with it, first run `workshop stacks up network --target aws` on your own machine.
 #
@@ -105,7 +105,8 @@ print(unshaped or "This machine can limit the bandwidth between instances.")
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # **Predict.** A link of 20 Mbit/s carries 2.5 MB per second. A step on one instance takes about 0.1
-# to 0.2 s; a second instance can save half of it. (Two ranks of a ring send their gradients once.)
+# to 0.3 s; a second instance can save half of it. (Two ranks of a ring send their gradients once.)
+# **Exposed communication** is the part of sending that nothing hides.
 
 
 # %% slideshow={"slide_type": "-"}
@@ -211,17 +212,13 @@ low_mbit, high_mbit = of_rounds.quantile([0.25, 0.75], interpolation="nearest")
 limited = np.isfinite(high_mbit)
 
 # %% jupyter={"source_hidden": true}
-gains, highest = medians["gain"], sweep.groupby("link")["gain"].max()
-always_slower = [link for link in links_shown if highest[link] < 1 and verdicts[link] == "slower"]
-title = f"Two instances: {gains.iloc[0]:.1f} times as fast as one without a limit"
-if limited and verdicts.iloc[-1] == "slower":
-    title = f"Computed: below some {low_mbit:.2g} to {high_mbit:.2g} Mbit/s a second instance"
-    title += " slows training"
-    if always_slower:
-        title += f";\nmeasured: every round at {shown(always_slower[0])} is slower"
-elif len(links_shown) > 1:
-    title += f", {gains.iloc[-1]:.2g} times at {names[-1]}"
-title += "" if source == "measured" else " (recorded elsewhere)"
+named = pd.Series(names, index=links_shown)
+at_each = {
+    verdict: ", ".join(named[verdicts == verdict])
+    for verdict in ("faster", "no difference shown", "slower")
+}
+title = "Two instances against one" + ("" if source == "measured" else " (recorded elsewhere)")
+title += ":\n" + "; ".join(f"{verdict}: {at}" for verdict, at in at_each.items() if at)
 alt = f"{title}. ".replace("\n", " ") + "; ".join(
     f"{name}: {row['gain']:.2g}, computed {row['computed']:.2g}"
     for name, (_, row) in zip(names, medians.iterrows(), strict=True)
@@ -242,7 +239,7 @@ with plots.canvas(title, x, y, size=(8.5, 4.2), alt=alt) as axes:
     label = "noise floor: A/A in the median round, either way"
     axes.vlines(at, bands["low"], bands["high"], color="grey", lw=9, alpha=0.4, label=label)
     if limited:
-        label = "one and two equally fast (computed)"
+        label = f"equally fast, computed: {low_mbit:.2g} to {high_mbit:.2g} Mbit/s"
         axes.axvspan(low_mbit, high_mbit, color=plots.COLOURS[3], alpha=0.2, label=label)
     axes.set(xscale="log", ylim=(0, None))
     axes.set_xticks([*finite, right], [*(f"{rate:g}" for rate in finite), "no limit"])
@@ -251,11 +248,11 @@ with plots.canvas(title, x, y, size=(8.5, 4.2), alt=alt) as axes:
 
 # %% [markdown]
 # The black marks use the measured step of one instance, what the two ranks computed and waited, and
-# the bytes. They know nothing else of an all-reduce, so without a limit they can be too high or too
-# low. (Dots above 2: lesson 01.) Each round gives a limit, too; the stripe holds the middle half of
-# them. Where the dots are below 1 you pay for two instances and wait longer. Where their median
-# lies in the grey band, or too few of them on one side of 1 (lesson 01's sign test), no difference
-# is shown.
+# the bytes. They know nothing else of an all-reduce, so they can be too high or too low (column
+# *computed* below). (Dots above 2: lesson 01.) Each round gives a limit, too; the stripe holds the
+# middle half of them. Where the dots are below 1 you pay for two instances and wait longer. No
+# difference is shown if the median lies in the grey band, or if too few dots lie on one side of 1
+# (lesson 01's sign test).
 
 # %% jupyter={"source_hidden": true} slideshow={"slide_type": "slide"}
 answers = {"two": medians["gain"].iloc[0], "exposed": 1000 * medians["exposed"].iloc[-1]}
@@ -263,20 +260,22 @@ slow = [shown(link) for link in links_shown if verdicts[link] == "slower"]
 answers["first"] = slow[0] if slow else never
 guess.compare(**{name: answers[name] for name in questions})
 for link in links_shown:
-    if link != "wide":
-        print(f"Sending at {shown(link)}: computed {1000 * sending[link]:.0f} ms,", end=" ")
-        print(f"measured (exposed) {1000 * medians['exposed'][link]:.0f} ms.")
+    computed = "" if link == "wide" else f"computed {1000 * sending[link]:.0f} ms, "
+    print(f"Sending, {shown(link)}: {computed}measured (exposed)", end=" ")
+    print(f"{1000 * medians['exposed'][link]:.0f} ms.")
 if limited:
     print(f"Dividing the batch saves {1000 * saved.median():.0f} ms in the median round:", end=" ")
-    print(f"enough for {gradient_bytes / 1e6:.2f} MB at {of_rounds.median():.2g} Mbit/s.")
+    print(f"enough for {gradient_bytes / 1e6:.2f} MB at {of_rounds.median():.2g} Mbit/s,", end=" ")
+    print("if sending takes no longer than computed.")
 count = int(sweep.groupby("link").size().min())
 print(
     f"For a verdict {interleaved.must_agree(count)} of {count} rounds have to lie on one side of 1."
 )
 ranges = sweep.groupby("link")["gain"].agg(["min", "median", "max"]).loc[links_shown]
-against = ranges.join(bands).round(2)
-against.columns = ["lowest", "median", "highest", "noise floor, low", "noise floor, high"]
+against = ranges.join(medians["computed"]).join(bands).round(2)
+against.columns = ["lowest", "median", "highest", "computed", "noise, low", "noise, high"]
 against["rounds above 1"] = (sweep["gain"] > 1).groupby(sweep["link"]).sum()
+against["one instance, ms"] = (1000 * sweep.groupby("link")["alone"].median()).round()
 against.assign(verdict=verdicts).set_axis(pd.Index(names, name="two instances against one"))
 
 # %% jupyter={"source_hidden": true} slideshow={"slide_type": "slide"}
@@ -284,10 +283,10 @@ columns = ["compute", "wait", "exposed", "step"]
 share = sweep[columns].div(sweep["alone"], axis=0).groupby(sweep["link"])
 parts = share[columns[:3]].median().loc[links_shown].clip(lower=0)
 parts = parts.set_axis(["compute", "wait", "exposed communication"], axis=1)
-percent = 100 * parts.iloc[-1, 2]
-title = f"{names[-1]}: exposed communication takes {percent:.0f} % of one instance's step"
-ranges = share["step"].agg(["min", "max"]).loc[links_shown]
-ranges = ranges.set_axis(["lowest", "highest"], axis=1)
+title = f"{names[-1]}: exposed communication lasts {parts.iloc[-1, 2]:.2f} times as long as"
+title += "\none instance's whole step"
+ranges = share["step"].agg(["min", "median", "max"]).loc[links_shown]
+ranges = ranges.set_axis(["lowest", "median", "highest"], axis=1)
 x = "one instance's step = 1; medians of rounds (needn't add up; below 0 drawn as 0)"
 plots.stacked_bars(parts.set_axis(names), title, x, spread=ranges, source=source)
 
@@ -306,11 +305,12 @@ for name, job in here.items():
     assert job.rounds["step"].median() > least, f"{name}: faster than the link allows"
 
 # %% [markdown]
-# What grows is **exposed communication**, the part of sending that nothing hides. (Lesson 07 hides
-# some of it behind the computing of a model with many layers.) As a difference of measured times it
-# is mostly noise where it is small. Where it is longer than computed, two instances need a faster
-# link than the computed limit; packet headers account for about 4 %, and the rest (latency, the
-# limiter) isn't separated here. Nor is noise from a part that was hidden, where it is shorter.
+# What grows is exposed communication. (The other parts differ, too: each bandwidth is a job of its
+# own. Lesson 07 hides some of it behind the computing of a model with many layers.) As a difference
+# of measured times it is mostly noise where it is small; below 0 it is noise that A/A doesn't show.
+# Where it is longer than computed, two instances need a faster link than the computed limit; packet
+# headers account for about 4 %, and the rest (latency, the limiter) isn't separated here. Where it
+# is shorter than computed, part of it may have been hidden, or it is noise: we can't tell.
 #
 # The computed limit, in bit/s, is 8 x bytes / seconds that dividing saves: more gradients raise it,
 # more computing lowers it. With 100 times the gradients and the same computing it would be 100
@@ -322,11 +322,11 @@ for name, job in here.items():
 # By default a job's instances are in a network of SageMaker's own. With a **VPC**, a private
 # network in your account, each instance gets a network card with an address in *your* network, and
 # what the script sends goes through it. That controls who reaches the instances, and what they
-# reach. It gives you no speed and no lower latency: a VPC is rules and addresses on top of the same
-# cables. What it does determine is **where** instances are. A subnet belongs to one
-# Availability Zone (data centres close together), and a card has to be in the zone of its instance:
-# a job with one subnet is in one zone. That is this lesson's *colocation*. (We found no AWS page
-# that says whether a job without a VPC stays in one zone.)
+# reach. We know of no speed that it gives by itself: a VPC is rules and addresses on top of the
+# same cables. What it does determine is **where** instances are, and so their latency. A subnet
+# belongs to one Availability Zone (data centres close together), and a card has to be in the zone
+# of its instance: a job with one subnet is in one zone. That is this lesson's *colocation*. (We
+# found no AWS page that says whether a job without a VPC stays in one zone.)
 
 # %% slideshow={"slide_type": "-"}
 ec2 = session.client("ec2")
@@ -380,7 +380,7 @@ workshop.save_results(rules=rules, network=network)
 # Those with *itself*: one lets members in, the other lets them out. The rule for port 443
 # allows HTTPS to any address; here the only way out leads to S3. A new group starts with one rule:
 # everything may go out. For TCP that is enough on the way out; the way in still needs the rule with
-# itself. EFA needs itself in both
+# itself. For EFA both directions need a rule that names the group itself
 # ([AWS](https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/create-efa.html), read on 2026-11-24).
 #
 # <details><summary>Encryption between instances</summary>
@@ -469,9 +469,10 @@ found_ms, model_ms, *range_ms = (
 gloo_ms = found_ms["gloo"]
 title = f"gloo, {layout_megabytes} MB, {layout_ranks} ranks"
 if len(gloo_ms) > 1:
-    over = dict.fromkeys(f"{edge(gloo_ms.iloc[1:]):.0f}" for edge in (min, max))
-    title = f"{layout_megabytes} MB: gloo takes {gloo_ms.iloc[0]:.0f} ms within one instance,"
-    title += f"\n{' to '.join(over)} ms where it crosses links of {shown(layout_link)}"
+    lowest, highest = (edge["gloo"] for edge in range_ms)
+    title = f"{layout_megabytes} MB: gloo takes {lowest.iloc[0]:.0f} to {highest.iloc[0]:.0f} ms"
+    title += f" within one instance,\n{lowest.iloc[1:].min():.0f} to "
+    title += f"{highest.iloc[1:].max():.0f} ms where it crosses links of {shown(layout_link)}"
 found_ms.index.name = "instances x ranks on each"
 x = "ms for an all-reduce: the median, and the range of blocks"
 plots.grouped_bar_chart(found_ms, title, x, bounds=model_ms, spread=range_ms, source=source)
@@ -484,19 +485,34 @@ if "2 x 4" in found_ms.index:
         answers["again"] = found_ms.loc["4 x 2", "gloo"] / found_ms.loc["2 x 4", "gloo"]
     guess.compare(**{name: float(value) for name, value in answers.items()})
 
+
 # %% jupyter={"source_hidden": true}
-for row in placed[placed["algorithm"] == "gloo"].iloc[1:].to_dict("records"):
-    low, middle, high = (1000 * row[key] for key in ("lowest", "measured", "highest"))
-    print(f"{row['placement']}, gloo: {middle:.0f} ms ({low:.0f} to {high:.0f})")
+def overlap(*cells: tuple[str, str]) -> str:
+    """A note, if the ranges of these placements and algorithms overlap."""
+    low, high = ([edge.loc[cell] for cell in cells] for edge in range_ms)
+    return " (ranges overlap: no difference shown)" if max(low) <= min(high) else ""
+
+
+if {"2 x 4", "4 x 2"} <= set(found_ms.index):
+    longer, computed = (ms["gloo"]["4 x 2"] / ms["gloo"]["2 x 4"] for ms in (found_ms, model_ms))
+    note = overlap(("2 x 4", "gloo"), ("4 x 2", "gloo"))
+    print(f"gloo, 4 x 2 against 2 x 4: {longer:.2f} times as long{note};", end=" ")
+    print(f"by bytes 1.00, computed {computed:.2f}")
+    if not note and (longer > 1) != (computed > 1):
+        print("    The model orders the two wrongly.")
 for name, row in found_ms.iloc[1:].iterrows():
     n = int(name.split()[0])
     by_bytes = (layout_ranks - 1) / layout_ranks * n / (n - 1)
     gain = row["gloo"] / row["hierarchical"]
-    print(f"{name}: hierarchical is {gain:.2f} times as fast as gloo; by bytes {by_bytes:.2f}")
+    note = overlap((name, "gloo"), (name, "hierarchical"))
+    print(f"{name}: hierarchical is {gain:.2f} times as fast as gloo{note};", end=" ")
+    print(f"by bytes {by_bytes:.2f}")
     if gain < 0.8 * by_bytes:
         print("    Far less than by bytes: eight ranks wait for this machine's few cores.")
-    if row.idxmin() != model_ms.loc[name].idxmin():
+    if not note and row.idxmin() != model_ms.loc[name].idxmin():
         print(f"    Computed, {model_ms.loc[name].idxmin()} would be the faster: wrong.")
+
+# %% jupyter={"source_hidden": true}
 wrong_by = placed["predicted"] / placed["measured"] - 1
 print(f"The computed times' errors: {wrong_by.min():+.0%} to {wrong_by.max():+.0%}.")
 # On one instance there is no link, and so no floor.
@@ -514,7 +530,8 @@ workshop.save_results(placed=placed.to_dict("records"))
 # Black marks are computed, with lesson 02's model, from single messages that each job timed on its
 # own links. *Floor* is the time of the bytes alone, at the link's bandwidth. By bytes gloo takes as
 # long on 4 x 2 as on 2 x 4, since 2 (N - 1) / N doesn't depend on the number of instances, and
-# hierarchical gains most on few instances with many ranks each.
+# hierarchical gains most on few instances with many ranks each. (Each placement is one job: what
+# differs between two of them needn't be due to the placement.)
 #
 # With a GPU for each rank, **fill an instance before you take a second one**: what counts is the
 # bandwidth *per GPU*. Below, two full 8-GPU instances average 1 GB of gradients hierarchically, and
@@ -628,10 +645,10 @@ choose.astype(object).where(choose.notna(), "-")
 # ms to another ([gist](https://gist.github.com/josephmisiti/10312241), read on 2026-11-24). Half of
 # that is one way.
 #
-# What does a ring through two zones cost? In each round a chunk crosses twice (there, back). An
-# all-reduce goes round not quite twice, so in the rings below the slowest chunk crosses 4 times:
-# that is the least. In lock-step, where all ranks wait for the slowest in each step, every one of
-# the 2 (N - 1) steps costs a crossing.
+# What does a ring through two zones cost? Each time around the ring a chunk crosses twice. In an
+# all-reduce it goes around almost twice, so in the rings below the slowest chunk crosses 4 times:
+# that is the lower bound. In lock-step, where all ranks wait for the slowest in each step, every
+# one of the 2 (N - 1) steps costs a crossing.
 
 # %%
 near, far = 0.45 / 2, 2.1 / 2  # ms, one way: within a zone, and to another
@@ -785,8 +802,8 @@ above = scaled.index[scaled["ring"] > scaled["compute"]]
 turned = int(above[0]) if len(above) else None
 title = "Computed: computing takes longest"
 if turned:
-    title = f"Computed: from somewhere between {turned // 2:,} and {turned:,} ranks on,\n"
-    title += "a ring takes longer than computing"
+    title = f"Computed: between {turned // 2:,} and {turned:,} ranks a ring passes computing;\n"
+    title += "with latencies as high as EFA's, sooner"
 with plots.canvas(title, "ranks (8 in each instance)", "seconds per step", size=(8, 4)) as axes:
     labels = [scaled.columns[0], "all-reduces, ring", "all-reduces, tree", "bytes / bandwidth"]
     lines = zip(labels, scaled, ("-", "--", ":", "-."), plots.COLOURS, strict=False)
@@ -800,10 +817,10 @@ with plots.canvas(title, "ranks (8 in each instance)", "seconds per step", size=
 workshop.save_results(scaled=scaled.reset_index().to_dict("records"), turned=turned)
 
 # %% [markdown]
-# The bytes per rank hardly grow, so bandwidth isn't what ends strong scaling. Computing shrinks as
-# 1 / N, and the ring's hops grow as N: its all-reduces pass computing after 512 ranks. That is why
-# NCCL has trees. But at 2,048 ranks trees, too, take nearly as long (0.18 s) as computing (0.19
-# s): large trainings use larger buckets, and split the model as well as the batch.
+# Computing shrinks as 1 / N, and the ring's hops grow as N: its all-reduces pass computing just
+# after 512 ranks. There the bytes alone take 0.07 of 0.8 s: latency ends strong scaling first. That
+# is why NCCL has trees. But at 2,048 ranks trees, too, take nearly as long (0.18 s) as computing
+# (0.19 s): large trainings use larger buckets, and split the model as well as the batch.
 #
 # ## Exercises
 #

@@ -28,8 +28,8 @@ def stacked_bars(
         parts: a row for each configuration, a column for each part, in the unit that x names; of
             a step: compute, wait, exposed communication, in ms.
         title: the finding.
-        spread: columns lowest and highest, in the same unit; their name, if any, is explained, and
-            is "range of rounds" by default.
+        spread: columns lowest and highest, in the same unit, and perhaps median, drawn as a dot;
+            their name, if any, is explained, and is "range of rounds" by default.
         source: as bar_chart takes it.
     """
     title = titled(title, source)
@@ -42,10 +42,13 @@ def stacked_bars(
             axes.barh(names, parts[part], left=left, label=part, edgecolor="white", **look)
             left += parts[part].to_numpy()
         if spread is not None:
-            middle = (spread["lowest"] + spread["highest"]) / 2
-            reach = (spread["highest"] - spread["lowest"]) / 2
+            middle = spread.get("median", (spread["lowest"] + spread["highest"]) / 2)
+            reach = [middle - spread["lowest"], spread["highest"] - middle]
             whiskers: dict[str, Any] = {"fmt": "none", "ecolor": "black", "capsize": 3}
             label = spread.columns.name or "range of rounds"
+            if "median" in spread:
+                whiskers |= {"fmt": "ko", "mec": "white"}
+                label += "; dot: median"
             axes.errorbar(middle, names, xerr=reach, label=label, **whiskers)
         axes.set(xlim=(0, None), ylim=(len(parts) - 0.4, -0.6))
         axes.grid(axis="y", visible=False)

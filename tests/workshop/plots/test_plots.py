@@ -218,12 +218,14 @@ def test_stacked_bars_put_the_parts_of_a_step_after_each_other(shown):
         {"compute": [100.0, 2], "wait": [3.0, 1], "exposed communication": [4.0, 3]},
         ["28 x 28", "8 x 8"],
     )
-    spread = pd.DataFrame({"lowest": [100, 5], "highest": [120, 9]}, steps.index)
+    spread = {"lowest": [100, 5], "median": [110, 6], "highest": [120, 9]}
+    spread = pd.DataFrame(spread, steps.index)
     plots.stacked_bars(steps, "Most of a step computes", spread=spread)
     (axes,) = shown
     bars = [(bar.get_x(), bar.get_width()) for bar in axes.patches]
     assert bars == [(0, 100), (0, 2), (100, 3), (2, 1), (103, 4), (3, 3)]
-    assert explained(axes) == [*steps, "range of rounds"] and axes.get_xlabel() == "ms per step"
+    assert explained(axes) == [*steps, "range of rounds; dot: median"]
+    assert axes.get_xlabel() == "ms per step"
     assert "8 x 8: compute 2, wait 1, exposed communication 3." in axes.alt
 
 
