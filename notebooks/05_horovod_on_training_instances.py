@@ -26,7 +26,7 @@
 # **Before:** [lesson 00](00_setup.ipynb): job, channel, phase.
 # [Lesson 04](04_horovod_on_the_notebook.ipynb): rank, local_rank, share of the ceiling.
 #
-# **Time:** 45 minutes, and 30 for the exercises. On AWS add half an hour, most of it spent waiting
+# **Time:** 50 minutes, and 30 for the exercises. On AWS add half an hour, most of it spent waiting
 # for instances.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
