@@ -435,12 +435,9 @@ paused = [1000 * repeat["sync"]["seconds"] / short - slow_ms for repeat in repea
 paused_ms = paused[int(np.argsort(ratios)[1])]
 check = "With t of the sync steps that paused, {:.1f} ms: {:.1f} and {:.0%}"
 print(check.format(paused_ms, *calculated(paused_ms)), "(not a prediction:")
-print("this t was measured in the run that it explains).")
+print("this t was measured in the same run).")
 print(f"In {len(ratios)} repeats the ratio was {min(ratios):.1f} to {max(ratios):.1f},", end=" ")
 print(f"and this t {min(paused):.1f} to {max(paused):.1f} ms.")
-if max(paused) < step_ms:
-    print("It is shorter than without a pause, probably since a worker that pauses leaves its")
-    print("core to the others (not tested here).")
 overall = slow["async"]["pushes"]["staleness"].mean()
 print(f"The mean staleness of all gradients: {overall:.1f}, with {workers - 1} other workers.")
 
