@@ -199,6 +199,8 @@ for link, table in timed.items():
         if factor > noise.get(link, 0):
             equal[link], noise[link] = apart, factor
         table[way] = (table[way] + again) / 2
+
+# %% jupyter={"source_hidden": true}
 step_seconds = {link: table.median() for link, table in timed.items()}
 narrow = list(timed)[-1]  # the slowest link that was timed
 trained = {(run["method"], run["seed"]): run for run in runs if run["link"] == links[0]}
@@ -408,8 +410,8 @@ factors.map("{:g}".format).replace("nan", late)
 share = (needed["DDP"] / needed["alone"]).max()
 print(f"With each seed DDP needs at most {share:.0%} of alone's steps:", end=" ")
 print(f"with free messages it would be at least {1 / share:.1f} times as fast.")
-more = [way for way in ways if not (needed[way] <= needed["alone"]).any()]
-print(f"More steps than alone, with each seed: {', '.join(more) or 'none'}.")
+slower_learners = [way for way in ways if not (needed[way] <= needed["alone"]).any()]
+print(f"More steps than alone, with each seed: {', '.join(slower_learners) or 'none'}.")
 early = [way for way in needed if (needed[way] == losses.index[0]).any()]
 if early:
     print(f"At the goal before step {losses.index[0]}, where the curves begin: {', '.join(early)}:")
