@@ -113,7 +113,7 @@ if recorded:
 #
 # Before you guess: sending takes bytes / bandwidth, and a byte has 8 bits. DDP needs fewer steps
 # than *alone*: as a rule of thumb half as many, at best. On a busy machine *alone*'s step may take
-# three times as long as in the earlier run; that makes the ratio smaller.
+# several times as long as in the earlier run; that makes the ratio smaller.
 
 # %% slideshow={"slide_type": "slide"}
 ways = ["DDP", "fp16", "PowerSGD", "top-k", "accumulation", "local SGD", "DiLoCo"]
