@@ -1,5 +1,6 @@
 """Lesson 12, executed with smaller numbers; its recorded results are what is tested."""
 
+import numpy as np
 import pytest
 
 FEWER = {"DDP": 1, "fp16": 2, "accumulation": 4, "local SGD": 16, "DiLoCo": 16}
@@ -57,5 +58,6 @@ def test_bytes_decide_on_a_slow_link(results):
 
 def test_top_k_needs_its_memory_and_the_script_ends_with_one_model(results):
     assert min(results["without_memory"]) > -0.1  # 128 steps are too few for more
-    assert results["beats_alone"]["DDP"] == "better"
+    ends = results["ends"]
+    assert all(np.less(ends["DDP"], ends["alone"]))
     assert (results["ranks"], results["syncs"]) == (2, 11)
