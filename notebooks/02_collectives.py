@@ -300,7 +300,7 @@ pd.DataFrame(filled).rename_axis("MB through rank")
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(through_rank_0=[passed[0] for passed in through.values()])
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 guess.compare(naive=through[world_size][0])
 
 # %% [markdown]
@@ -380,7 +380,7 @@ differing.rename_axis(columns="wrong elements")
 # | tree | 2 · (log2 N, rounded up) | 1 → 0 and 3 → 2; 2 → 0; 0 → 2; 0 → 1 and 2 → 3 | n |
 # | ring | 2 (N - 1) | 4 | n / N |
 
-# %%
+# %% slideshow={"slide_type": "slide"}
 guess = workshop.guess(
     ring=f"A ring of {world_size}, 1 MB on each: how many MB pass through a rank, in and out?",
 )

@@ -25,7 +25,7 @@
 # **Before:** [lesson 01](01_data_parallelism.ipynb) and [lesson 02](02_collectives.ipynb): you
 # know why ranks average gradients, and what an all-reduce is.
 #
-# **Time:** 55 minutes, without the exercises.
+# **Time:** 60 minutes, without the exercises.
 #
 # **Where it runs:** the ranks run where this notebook runs: on your machine, or on a SageMaker
 # notebook instance ([how](../docs/teaching/class_on_aws.md#on-a-notebook-instance)). One small job
