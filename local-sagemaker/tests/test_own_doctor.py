@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import shutil
 import socket
 
+import pytest
 from command_harness import ok, refused, run
 
 from local_sagemaker import doctor
@@ -18,9 +20,22 @@ def test_it_tries_this_machine(tmp_path):
     lines = ok(command(tmp_path / "state", "doctor")).splitlines()
     rows = [line.split()[:2] for line in lines if "to do:" not in line]
     names = ["namespaces", "tc", "tc", "torchrun", "mpirun", "packages", "port", "state"]
+    names[5:5] = ["aws"] if shutil.which("aws") else []
     assert [name for _, name in rows] == names
     assert sum(sign == "!!" for sign, _ in rows) == len(lines) - len(rows), "each with a remedy"
     assert str(tmp_path / "state") in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("version", "old"),
+    [("1.28.3", True), ("1.46.0", False), ("2.9.19", True), ("2.13.0", False), ("3.0.0", False)],
+)
+def test_an_aws_cli_that_would_call_aws_is_named(tmp_path, monkeypatch, version, old):
+    (tmp_path / "aws").write_text(f"#!/bin/sh\necho aws-cli/{version} Python/3.11.2\n")
+    (tmp_path / "aws").chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    [(here, remedy)] = [row[1:] for row in doctor.findings() if row[0] == "aws"]
+    assert here == f"aws-cli/{version}" and ("install 1.29, 2.13 or newer" in remedy) == old
 
 
 def test_what_is_missing_has_a_remedy(tmp_path, monkeypatch):

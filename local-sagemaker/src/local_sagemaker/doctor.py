@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import re
 import shutil
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 
@@ -37,6 +39,12 @@ def findings() -> Iterator[tuple[str, str, str]]:
         path = os.pathsep.join([f"{sys.prefix}/bin", os.environ.get("PATH", os.defpath)])
         place = shutil.which(name, path=path)
         yield name, place or "not found", "" if place else need
+    if aws := shutil.which("aws"):
+        text = subprocess.run([aws, "--version"], capture_output=True, text=True).stdout
+        version = [int(digits) for digits in re.findall(r"\d+", text)[:2]]
+        old = version < [1, 29] or [2] <= version < [2, 13]
+        to_do = "it ignores AWS_ENDPOINT_URL and calls AWS: install 1.29, 2.13 or newer"
+        yield "aws", text.partition(" ")[0], to_do if old else ""
     known = {row.name: row.version for row in importlib.metadata.distributions()}
     versions = [f"{name} {known[name]}" for name in FRAMEWORKS if name in known]
     to_do = "" if versions else "pip install what your jobs import into this environment"

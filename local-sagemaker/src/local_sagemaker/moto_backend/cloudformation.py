@@ -131,14 +131,12 @@ def _delete_resource(resource: Any, account_id: str, region_name: str) -> None:
             ec2.detach_internet_gateway(str(resource.gateway_id), resource.vpc_id)
 
 
-def _keep_unchanged(cls: type, original_resource: Any, *_: Any, **__: Any) -> Any:
-    return original_resource
-
-
 for _model in LEFT_BEHIND:
     _model.delete = _delete_resource
 for _model in UNCHANGEABLE:
-    _model.update_from_cloudformation_json = classmethod(_keep_unchanged)
+    _model.update_from_cloudformation_json = classmethod(
+        lambda _, original_resource, **__: original_resource
+    )
 
 
 @patch(SubnetRouteTableAssociation, "create_from_cloudformation_json")
