@@ -396,6 +396,29 @@ def test_ranks_that_stay_in_a_call_that_nobody_records(stacks, cause, reason):
     assert cause_of(stays(*[[*stack, script] for stack in stacks], since=195.0)) == ""
 
 
+@pytest.mark.parametrize(("since", "cause"), [(170.0, "no batch comes"), (190.0, "")])
+def test_all_ranks_that_stay_in_their_loaders(since, cause):
+    loader = ("/v/site-packages/torch/utils/data/dataloader.py", 9, "_try_get_data")
+    queue, script = ("/usr/lib/python3.11/multiprocessing/queues.py", 9, "get"), ("/a/t.py", 7, "f")
+    assert cause_of(stays([queue, loader, script], [loader, script], since=since)) == cause
+    assert cause_of(stays([loader, script], [script], since=since)) != "no batch comes"
+
+
+@pytest.mark.parametrize(("hooks", "ddp"), [(1, False), (3, False), (3, True)])
+def test_hooks_that_average_each_gradient_again(hooks, ddp):
+    """Six gradients; at each of ten steps as many calls in backward for each as there are hooks."""
+    stack = ("/v/site-packages/torch/autograd/graph.py", 9, "_engine"), ("/a/t.py", 7, "average")
+    calls = [
+        call(n, created=100 + step + 0.01 * n, place=stack[1], stack=stack)
+        for step in range(10)
+        for n in range(6 * hooks)
+    ]
+    objects = {"optimizers": [{"shapes": [[8]] * 6, "plain": True, "hash": None}]}
+    note = {"stepped_at": [100.5 + step for step in range(10)], "objects": objects, "ddp": ddp}
+    causes = {finding.cause for finding in find(ranks_with(calls, calls, **note))}
+    assert ("gradients are averaged several times" in causes) == (hooks > 1 and not ddp)
+
+
 def test_ranks_that_were_killed_while_they_waited_are_never_healthy():
     """Long in Horovod's calls: that is the cause. For a moment, or nowhere: nobody knows."""
     script = ("/a/train.py", 7, "train")

@@ -24,6 +24,7 @@ RULES: tuple[Rule, ...] = (
     collectives.never_met,
     collectives.group_not_made,
     collectives.all_in_one_call,
+    collectives.no_batch,
     messages.unrecorded_wait,
     errors.gave_up,
     # No error, and wrong
@@ -40,6 +41,7 @@ RULES: tuple[Rule, ...] = (
     slow.straggler,
     slow.retraced,
     slow.oversubscribed,
+    slow.averaged_again,
     slow.tiny_buckets,
     slow.narrow_link,
     silent.same_inputs,  # which do not hide why it is slow

@@ -30,6 +30,7 @@ MEET_SECONDS = 15.0  # that ranks may take to start, and to meet
 TOGETHER_SECONDS = 10.0  # that a large exchange may take
 STUCK_SECONDS = 3.0  # without a new collective: a job that runs is not judged before
 PATIENCE_SECONDS = 10.0  # with a rank that does something of its own, such as to evaluate
+LOADER_SECONDS = 20.0  # that the first batch may take, with workers that are started anew
 GAVE_UP = r"Timed out waiting (\d+) ?ms"
 MOVED_SECONDS = 2.0  # a rank that was at another line since then works
 
@@ -329,6 +330,20 @@ def all_in_one_call(evidence: Evidence) -> Cases:
         place = show_place(pending[0].place)
         where = f"all ranks wait in {pending[0]} at {place}"
         yield where, "all have called it, and none has left it"
+
+
+@rule("no batch comes", WORKER + " A lock that a thread held as a worker was forked stays locked.")
+def no_batch(evidence: Evidence) -> Cases:
+    """All ranks stay in their loaders: no collective waits, so nothing else shows that hang."""
+    seconds = min((_seconds_here(rank) for rank in evidence.ranks), default=0.0)
+    inner = [
+        itertools.takewhile(lambda place: not is_script(place), r.stack) for r in evidence.ranks
+    ]
+    in_loaders = all(any("/torch/utils/data/" in place[0] for place in places) for places in inner)
+    if evidence.running and seconds > LOADER_SECONDS and in_loaders:
+        places = {show_place(rank.place) for rank in evidence.ranks}
+        where = f"{name_ranks(evidence.ranks)} wait for a batch at {', '.join(sorted(places))}"
+        yield where, f"for {seconds:.0f} s: no worker hands one over, or it takes so long"
 
 
 @rule(

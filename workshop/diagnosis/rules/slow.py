@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import statistics
 from collections import Counter, defaultdict
 
 from workshop.diagnosis.evidence import Evidence, Place, Rank, is_script, show_place
@@ -19,6 +21,7 @@ MIN_SECONDS = 1.0  # of steps, for shares that are counted in samples
 TINY_BYTES, TINY_COUNT = 64 << 10, 12  # a collective this small mostly pays its latency
 TINY_SHARE = 0.05  # of a step; if they take less, nothing is gained
 MIN_GROWING, GROWTH, RISE = 15, 2.0, 1.2  # steps; last by first third; each by the one before
+MAX_SHAPES = 200  # that a recorder notes of an optimizer
 GROWN_AT_LINE = 0.6  # of the growth; on a machine that gets busier all lines take longer
 MIN_STEP = 0.008  # s; below it a step is too short for its parts to mean anything
 
@@ -138,6 +141,31 @@ def tiny_buckets(evidence: Evidence) -> Cases:
             yield (
                 f"{steps.collectives} collectives per step, of {each / 1024:.1f} KiB on average",
                 "each pays its latency, and little is sent",
+            )
+
+
+@rule(
+    "gradients are averaged several times",
+    "Register each hook once (keep the parameters that have one, or remove the handles); where "
+    "gradients accumulate, exchange them after the last small batch only.",
+)
+def averaged_again(evidence: Evidence) -> Cases:
+    """In hooks of a script's own: between two steps, far more calls than there are gradients."""
+    for rank in evidence.ranks[:1]:
+        optimizers = rank.objects.get("optimizers", [])
+        gradients = sum(len(optimizer["shapes"]) for optimizer in optimizers)
+        calls = [call for call in rank.collectives if call.in_backward]
+        seen = [
+            when for when in rank.note.get("stepped_at", []) if calls and when > calls[0].created
+        ]
+        counts = [sum(a < c.created < b for c in calls) for a, b in itertools.pairwise(seen)]
+        often = counts and statistics.median(counts) >= max(2 * gradients, TINY_COUNT)
+        if often and 0 < gradients < MAX_SHAPES and not rank.note.get("ddp"):
+            yield (
+                f"rank {rank.number}: {statistics.median(counts):.0f} calls in backward at "
+                f"{show_place(calls[-1].place)} before a step of the optimizer",
+                f"there are {gradients} gradients: a hook was registered again, or each of several "
+                "small batches is exchanged",
             )
 
 
