@@ -166,7 +166,7 @@ low, high = step["compute"].min(), step["compute"].max()
 first, again = step["compute"][["one by one", "one by one again"]]
 print(f"(Computing takes {low:.0f} to {high:.0f} ms, by way;", end=" ")
 print(f"the same way twice {first:.0f} and {again:.0f}.)")
-enough = np.ceil(wait["one by one"] / compute)
+enough = int(np.ceil(wait["one by one"] / compute))
 print(
     f"Fetching a batch takes {wait['one by one']:.0f} ms, computing a step {compute:.0f}:", end=" "
 )
