@@ -170,7 +170,7 @@ enough = int(np.ceil(wait["one by one"] / compute))
 print(
     f"Fetching a batch takes {wait['one by one']:.0f} ms, computing a step {compute:.0f}:", end=" "
 )
-print(f"{enough:.0f} worker{'s' * (enough > 1)} could keep up.")
+print(f"{enough} worker{'s' * (enough > 1)} could keep up.")
 print(f"Two workers that read from memory: it waits for {wait['1 file, 2 workers']:.1f} ms.")
 single = 1000 * waited["fetch_large"].iloc[0]
 print(f"No worker, from memory: {wait['1 file']:.1f} ms. The file was fetched once,", end=" ")
