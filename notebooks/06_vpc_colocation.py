@@ -262,7 +262,7 @@ guess.compare(**{name: answers[name] for name in questions})
 for link in links_shown:
     computed = "" if link == "wide" else f"computed {1000 * sending[link]:.0f} ms, "
     print(f"Sending, {shown(link)}: {computed}measured (exposed)", end=" ")
-    print(f"{1000 * medians['exposed'][link]:.0f} ms.")
+    print(f"{round(1000 * medians['exposed'][link])} ms.")
 if limited:
     print(f"Dividing the batch saves {1000 * saved.median():.0f} ms in the median round:", end=" ")
     print(f"enough for {gradient_bytes / 1e6:.2f} MB at {of_rounds.median():.2g} Mbit/s,", end=" ")
