@@ -813,11 +813,10 @@ print(f"The first row that meets the rule: {hidden[0] if hidden else 'none'}.")
 if {"ZeRO-2", "HSDP"} <= set(hidden):
     print("HSDP hides, too, and holds less: time both.")
 if rate:
+    print("(By bytes / bandwidth alone. In this lesson's job a step took beyond its", end=" ")
     print(
-        "(By bytes / bandwidth alone. In this lesson's job a step took beyond its computing",
-        end=" ",
+        f"computing {surplus.min():.1f} to {surplus.max():.1f}\ntimes that. So time what you take.)"
     )
-    print(f"{surplus.min():.1f} to {surplus.max():.1f}\ntimes that. So time what you take.)")
 
 # %% [markdown]
 # ZeRO-3 over several instances is for when four models plus the activations of all its ranks exceed

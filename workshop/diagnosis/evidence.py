@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import Counter
@@ -115,6 +116,11 @@ class Rank:
     def stack(self) -> list[Place]:
         """Where it is or was last, innermost call first."""
         return [tuple(frame) for frame in self.end.get("stack") or self.note.get("stack", [])]
+
+    @property
+    def library_calls(self) -> list[Place]:
+        """What the script's innermost line has called, innermost first; empty if it works."""
+        return list(itertools.takewhile(lambda place: not is_script(place), self.stack))
 
     @property
     def place(self) -> Place:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import linecache
 import re
 from collections.abc import Sequence
@@ -296,7 +295,7 @@ def _other_threads(rank: Rank) -> str:
 
 def _waits_in(rank: Rank, *files: str) -> str:
     """What the script called, if a rank stays in it, and in one of Python's own files; or ""."""
-    inner = list(itertools.takewhile(lambda place: not is_script(place), rank.stack))
+    inner = rank.library_calls
     return inner[-1][2] if inner and inner[0][0].endswith(files) else ""
 
 
@@ -336,10 +335,10 @@ def all_in_one_call(evidence: Evidence) -> Cases:
 def no_batch(evidence: Evidence) -> Cases:
     """All ranks stay in their loaders: no collective waits, so nothing else shows that hang."""
     seconds = min((_seconds_here(rank) for rank in evidence.ranks), default=0.0)
-    inner = [
-        itertools.takewhile(lambda place: not is_script(place), r.stack) for r in evidence.ranks
-    ]
-    in_loaders = all(any("/torch/utils/data/" in place[0] for place in places) for places in inner)
+    in_loaders = all(
+        any("/torch/utils/data/" in file for file, *_ in rank.library_calls)
+        for rank in evidence.ranks
+    )
     if evidence.running and seconds > LOADER_SECONDS and in_loaders:
         places = {show_place(rank.place) for rank in evidence.ranks}
         where = f"{name_ranks(evidence.ranks)} wait for a batch at {', '.join(sorted(places))}"

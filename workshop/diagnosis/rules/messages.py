@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import linecache
 
-from workshop.diagnosis.evidence import Evidence, Place, Rank, is_script, show_place
+from workshop.diagnosis.evidence import Evidence, Rank, show_place
 from workshop.diagnosis.rules.collectives import (
     BRANCH,
     ELSEWHERE,
@@ -90,11 +90,7 @@ def waited_in(rank: Rank) -> str:
     isn't recorded that it does, or if it waits in a collective that is recorded."""
     if rank.end or rank.pending or "since" not in rank.note:
         return ""
-    inner: list[Place] = []
-    for place in rank.stack:
-        if is_script(place):
-            break
-        inner.append(place)
+    inner = rank.library_calls
     library = [place for place in inner if any(part in place[0] for part in LIBRARIES)]
     # Outermost first: what the script called. torch wraps its functions, to log them.
     names = [name for file, _, name in reversed(library) if "c10d_logger" not in file]

@@ -155,14 +155,14 @@ def averaged_again(evidence: Evidence) -> Cases:
         optimizers = rank.objects.get("optimizers", [])
         gradients = sum(len(optimizer["shapes"]) for optimizer in optimizers)
         calls = [call for call in rank.collectives if call.in_backward]
-        seen = [
-            when for when in rank.note.get("stepped_at", []) if calls and when > calls[0].created
-        ]
-        counts = [sum(a < c.created < b for c in calls) for a, b in itertools.pairwise(seen)]
-        often = counts and statistics.median(counts) >= max(2 * gradients, TINY_COUNT)
+        since = calls[0].created if calls else 0.0  # earlier ones may have been forgotten
+        steps = [when for when in rank.note.get("stepped_at", []) if when > since]
+        counts = [sum(a < c.created < b for c in calls) for a, b in itertools.pairwise(steps)]
+        count = statistics.median(counts or [0])
+        often = count >= max(2 * gradients, TINY_COUNT)
         if often and 0 < gradients < MAX_SHAPES and not rank.note.get("ddp"):
             yield (
-                f"rank {rank.number}: {statistics.median(counts):.0f} calls in backward at "
+                f"rank {rank.number}: {count:.0f} calls in backward at "
                 f"{show_place(calls[-1].place)} before a step of the optimizer",
                 f"there are {gradients} gradients: a hook was registered again, or each of several "
                 "small batches is exchanged",

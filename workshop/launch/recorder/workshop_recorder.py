@@ -46,7 +46,7 @@ ACTIVITIES = {
     "/torch/optim/": "optimizer",
 }
 HASHED_WEIGHTS, HASHED_OF_EACH = 32, 64  # of an optimizer at a step, so that it costs nothing
-HASHED_INPUT = 1 << 18  # numbers of each tensor that a model is called with: 0.1 ms
+HASHED_INPUT = 1 << 18  # numbers of each tensor that a model is called with: 0.5 ms
 PACING = 47  # SO_MAX_PACING_RATE of Linux, which Python's socket does not name
 LIBRARIES = ("horovod", "mpi4py", "tensorflow")  # by which ranks exchange, besides torch
 
