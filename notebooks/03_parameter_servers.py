@@ -198,12 +198,14 @@ workshop.save_results(off_bytes=list(off) if rate else [])
 
 # %% [markdown]
 # By bytes only, 4 workers to 1 are 4 / 1 = 4; 8 P at the server to 1.5 P in the ring are 5.33.
-# ("median" is of the rounds' ratios, which needn't be the ratio of the medians drawn. The job has
-# no A/A, lesson 01: believe what holds in "min", too.) What comes on top of the bytes, lesson 02's
-# α, waiting or other work of the machine, so few rounds can't tell apart.
+# ("median" is of the rounds' ratios, which needn't be the ratio of the medians drawn.) The job
+# measured nothing twice (A/A, lesson 01), so its noise isn't known: rely on what holds in each of
+# the rounds ("min"). What comes on top of the bytes, lesson 02's α, waiting or other work of the
+# machine, so few rounds can't tell apart.
 #
-# (The dash-dotted line: a server that sent and received at once could need as little as the time of
-# (W + 1) · P: W sends, and the last gradient, which can only come after the last weights.)
+# Some of this is our server's: it sends, and then receives. The dash-dotted line is a server that
+# does both at once. At best it needs the time of (W + 1) · P: W sends, and the last gradient, which
+# can only come after the last weights. With 4 workers that is 5 P to 1.5 P, 3.3 times a ring's.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## One process holds the weights
@@ -545,11 +547,14 @@ assert accuracy["async"] < accuracy["sync"] or not high, "Raise the learning rat
 workshop.save_results(accuracy_by_way=accuracy.to_dict())
 
 # %% [markdown]
+# A seed sets the weights and the batches, not the order in which gradients arrive: async gives
+# other numbers each time, also with the same seed.
+#
 # Compare "async" with "small updates, not stale": apart from how the batches are cut, only the
 # staleness differs. An update with a stale gradient goes downhill from where the weights *were*.
 # After large steps (momentum enlarges them) they are far from there, and it may lead uphill. So a
-# lower rate should lose less. That isn't measured here: set `learning_rate = 0.05` in a cell of
-# your own, and run the cells of this section again.
+# lower rate should lose less, and so should less momentum. Neither is measured here: set
+# `learning_rate = 0.05` in a cell of your own, and run the cells of this section again.
 #
 # ## Bytes at the server
 #
@@ -578,6 +583,10 @@ workshop.save_results(kb_at_server=table["counted"], computed_kb=table["computed
 # %% [markdown]
 # Slightly more was counted: at the end each worker gets the weights again, and each message
 # carries one number more.
+#
+# With 4 workers the server carries 2.7 times a ring's bytes, not the 5.33 times of the first
+# section: a ring's rank sends and receives at the same time, our server first one, then the other.
+# That is the other factor of 2.
 #
 # When is a server the bottleneck? Take P = 100 MB (25 million weights), 8 workers, and links of 10
 # Gbit/s each way, which carry P in 0.08 s, and 8 P in 0.64 s. (As if only bytes counted: how far
@@ -824,8 +833,11 @@ shown.columns.name = "accuracy %"
 (100 * shown).round().astype(int)
 
 # %% [markdown]
-# This is the proof: no worker of the job "servers" saw more than half of the digits, and yet its
-# model knows both halves. Each model of the broken job knows what its host saw.
+# This is the proof: no worker of the job "servers" was given more than half of the digits, and yet
+# its model knows both halves. Each model of the broken job knows what its host saw.
+#
+# (The chief, too, reads all images, to count them. Could it have trained alone? Then its updates
+# would follow one another, and no gradient would be stale. In this job many were:)
 
 # %% slideshow={"slide_type": "-"}
 # Known: more than a quarter is right. A model that guesses gets a tenth.
@@ -833,6 +845,8 @@ known = (digits_known > 0.25).sum(axis=1)
 good, alone = result.metrics["test_accuracy"], broken.table("epoch")["test_accuracy"]
 guess.compare(fault=faults[1], status=broken.status, known=int(known.iloc[0]))
 print(f"Digits that each model knows. {'; '.join(f'{n}: {k}' for n, k in known.items())}.")
+stale = result.table("epoch")["mean_staleness"]
+print(f"The mean staleness of an epoch was {stale.min():.2f} to {stale.max():.2f}.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 synced = known[[name for name in known.index if name.startswith("servers")]]
@@ -840,6 +854,7 @@ assert (synced == 10).all(), (
     f"The job's models know {list(synced)} of 10 digits: its workers did not train one model. "
     f"Does the script use a strategy? Accuracy on each digit: {digits_known.values.round(2)}"
 )
+assert stale.max() > 0, "No gradient was stale: did a single process train?"
 assert good >= expected_accuracy, f"{good:.1%} is too low; {expected_accuracy:.0%} expected"
 assert alone.max() < 0.6, "The hosts of the broken job know too much: did they see all digits?"
 workshop.save_results(
@@ -877,8 +892,8 @@ workshop.quiz("03")
 #   mean staleness is about the number of other workers, if each always has a gradient under way; at
 #   a rate of 0.1, with a momentum of 0.9, async learned worse here than sync.
 # - On SageMaker every host runs a parameter server; who trains is up to the script.
-# - `Completed` and a falling loss prove nothing. A model that knows what no single worker saw is
-#   proof.
+# - `Completed` and a falling loss prove nothing. A model that knows what no single worker was
+#   given is proof.
 
 # %% [markdown]
 # ## Clean up

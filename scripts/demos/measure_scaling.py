@@ -38,8 +38,9 @@ from common.data import load_channel
 from common.errors import run_main
 from common.report import emit
 
-# In a round: an exchange is so short that the median of a few would be the scheduler's.
-EXCHANGES = 20
+# In a round: the median of a few short exchanges would be the scheduler's; over a slow link a few
+# are enough, and 20 would take longer than all steps.
+EXCHANGES, EXCHANGE_SECONDS = 20, 0.5
 
 
 @dataclass
@@ -170,14 +171,13 @@ def seconds_by_step(library: Library, step: Callable, trains: bool, steps: int) 
 
 
 def measure_round(
-    library: Library, measurements: dict[str, Callable], steps: int, order: list[str]
+    library: Library, measurements: dict[str, Callable], steps: dict[str, int], order: list[str]
 ) -> dict[str, object]:
-    """Measure each of `order` once; return the round's record."""
+    """Measure each of `order` once; return the round's record, the same on all ranks."""
     record: dict[str, object] = {}
     for name in order:
         trains = name != "alone" or library.rank == 0
-        count = max(steps, EXCHANGES) if name == "exchange" else steps
-        by_rank = library.gather(seconds_by_step(library, measurements[name], trains, count))
+        by_rank = library.gather(seconds_by_step(library, measurements[name], trains, steps[name]))
         medians = [round(statistics.median(seconds or [0]), 6) for seconds in by_rank]
         if name == "alone":
             record["alone"] = medians[0]
@@ -239,10 +239,12 @@ def measure(library: Library, batch_size: int, steps: int, args: argparse.Namesp
         )
     shuffled = random.Random(args.seed)  # the same order on every rank
     order = list(measurements)
-    measure_round(library, measurements, 1, order)
+    first = measure_round(library, measurements, dict.fromkeys(order, 1), order)
+    in_time = int(EXCHANGE_SECONDS / max(*first["exchange"], 1e-6))
+    counts = dict.fromkeys(order, steps) | {"exchange": max(steps, min(EXCHANGES, in_time))}
     for _ in range(args.rounds):
         shuffled.shuffle(order)
-        record = measure_round(library, measurements, steps, order)
+        record = measure_round(library, measurements, counts, order)
         if library.rank == 0:
             emit(event="round", **record)
 
