@@ -549,7 +549,7 @@ if len(off.columns):
 # sends nothing, so the link can't change its step:
 
 # %% jupyter={"source_hidden": true}
-for link, times in measured.items():
+for link in measured:
     shorter = off.index[off[link] < 0].drop("alone", errors="ignore")
     print(f"{names[link]}: alone's step {off.loc['alone', link]:+.0%}.", end=" ")
     print(f"Shorter than computed: {', '.join(shorter) or 'none'}.")
