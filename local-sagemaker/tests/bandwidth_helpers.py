@@ -1,7 +1,5 @@
 """What the tests of links share: jobs on narrow links, and what a host looks like beside them."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

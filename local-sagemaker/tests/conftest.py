@@ -1,7 +1,5 @@
 """One emulator for these tests, and an unmodified SDK that talks to it."""
 
-from __future__ import annotations
-
 import pytest
 from moto_life import lives
 

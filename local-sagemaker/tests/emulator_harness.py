@@ -1,7 +1,5 @@
 """What tests of jobs share beside the pytest plugin: scripts, requests, what to wait for."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

@@ -1,7 +1,5 @@
 """One life of an emulator's moto after another, in one process."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Run this kit's local_sagemaker as an ordinary user, with a Python that every user can run."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

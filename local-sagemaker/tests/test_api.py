@@ -1,7 +1,5 @@
 """Jobs described, listed, stopped, tagged and deleted, as clients see them."""
 
-from __future__ import annotations
-
 import datetime
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,7 +1,5 @@
 """Loopback only; and nobody asks AWS, neither a client nor the emulator nor a job."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The command `local-sagemaker`: start and stop, and what stands in its way."""
 
-from __future__ import annotations
-
 import fcntl
 import functools
 import os

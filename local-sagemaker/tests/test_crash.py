@@ -1,7 +1,5 @@
 """kill -9 of the emulator: nothing is lost, nothing lives on, and the job says why."""
 
-from __future__ import annotations
-
 import psutil
 from emulator_harness import estimator, processes_with, start, until_gone, until_log
 

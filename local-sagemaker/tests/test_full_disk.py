@@ -1,7 +1,5 @@
 """A disk that is really full: the error says so, and nothing is lost."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Requests that no AWS client sends get AWS-shaped answers: no HTML, no stack trace."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

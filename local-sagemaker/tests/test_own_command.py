@@ -1,7 +1,5 @@
 """A job with a ContainerEntrypoint, as the sagemaker SDK 3 sends it: that command is what runs."""
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,7 +1,5 @@
 """`local-sagemaker doctor`: each thing that jobs need, and what to do where it is not there."""
 
-from __future__ import annotations
-
 import functools
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """S3's calls on objects, by boto3: what a client of AWS gets."""
 
-from __future__ import annotations
-
 import datetime
 import os
 import uuid

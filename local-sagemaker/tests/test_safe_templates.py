@@ -1,7 +1,5 @@
 """A template's YAML is data, by whatever call it comes: it never runs a program."""
 
-from __future__ import annotations
-
 import uuid
 from pathlib import Path
 

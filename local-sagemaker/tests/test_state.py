@@ -1,7 +1,5 @@
 """What moto holds outlives the emulator; what cannot be saved or read says so. And a job's log."""
 
-from __future__ import annotations
-
 import errno
 import logging
 import os

@@ -1,7 +1,5 @@
 """A wrong request is refused in AWS's words, by the model that botocore carries."""
 
-from __future__ import annotations
-
 import pytest
 from botocore.exceptions import ClientError
 from emulator_harness import request

@@ -1,7 +1,5 @@
 """Only who holds the emulator's key is answered: not other users, not web pages."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """What the tests of jobs in a VPC share: networks, and instances that try to reach things."""
 
-from __future__ import annotations
-
 import sys
 
 from emulator_harness import SCRIPTS, command_request

@@ -1,7 +1,5 @@
 """JupyterLab and Chromium, started, used and ended as a learner would."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pty

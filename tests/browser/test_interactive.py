@@ -1,7 +1,5 @@
 """The interactive ring in a real browser, by keyboard and by mouse; no network."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from test_site import AXE_RUN, RULES, WIDER_THAN_THE_PAGE, axe, errors, outside, set_screen

@@ -1,7 +1,5 @@
 """The policies of seats as the stacks deploy them: made by moto in this process, read back."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A web server that misbehaves on request, and small files in the real formats."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """`python -m data_prep` with sources, places and addresses that are not what it needs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

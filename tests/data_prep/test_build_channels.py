@@ -1,7 +1,5 @@
 """A prepared folder: complete or not there, made once, never someone else's."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

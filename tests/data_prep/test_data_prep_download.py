@@ -1,7 +1,5 @@
 """Downloading, against a server on loopback that misbehaves in the known ways."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

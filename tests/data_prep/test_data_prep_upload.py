@@ -1,7 +1,5 @@
 """Upload to S3, against moto."""
 
-from __future__ import annotations
-
 import os
 import socket
 import time

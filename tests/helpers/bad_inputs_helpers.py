@@ -1,7 +1,5 @@
 """A table of bad command lines: what each has to say, and that it harms nothing around it."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

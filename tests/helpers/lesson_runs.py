@@ -1,7 +1,5 @@
 """Execute the lessons for the tests: each once, with small numbers, for all who read it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator

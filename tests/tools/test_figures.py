@@ -1,7 +1,5 @@
 """`make figures`: the README's pictures are those of the recorded run."""
 
-from __future__ import annotations
-
 import base64
 import html
 import io

@@ -1,7 +1,5 @@
 """What a job can do to the machine that it runs on, and to the emulator."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

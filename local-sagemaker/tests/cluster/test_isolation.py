@@ -1,7 +1,5 @@
 """What instances are made of: namespaces for root and for others, processes elsewhere."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Commands under a supervisor: what they print, how they end, and that nothing is left of them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """`ip` and `tc`: found outside an ordinary user's PATH, and done without where they are missing."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

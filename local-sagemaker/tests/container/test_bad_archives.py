@@ -1,7 +1,5 @@
 """Archives that are damaged, or that try to leave their place, as a job's source_dir."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 import uuid

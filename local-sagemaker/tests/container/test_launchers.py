@@ -7,8 +7,6 @@ Jobs with TF_CONFIG are those of test_isolation.py and of lessons 03 and 05; one
 stand-in is that of lesson 07.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """requirements.txt beside a script: installed on the instance, and nowhere else."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import subprocess

@@ -1,7 +1,5 @@
 """The SMDDP stand-in gives what gloo gives."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Endpoints of models without a framework: life, answers, several at once, tags, deletion."""
 
-from __future__ import annotations
-
 import http.client
 import json
 from concurrent.futures import ThreadPoolExecutor

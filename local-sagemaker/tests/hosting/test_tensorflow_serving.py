@@ -2,8 +2,6 @@
 every form, with handlers and as a batch transform; here is what that lesson has no need of.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """/opt/ml/model, /opt/ml/output/data and /opt/ml/checkpoints -> S3, and back."""
 
-from __future__ import annotations
-
 import io
 import os
 import shutil

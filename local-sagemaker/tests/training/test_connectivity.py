@@ -1,7 +1,5 @@
 """Jobs in a VPC: who reaches whom, S3 and a package index, as the network's own rules say."""
 
-from __future__ import annotations
-
 import itertools
 import socket
 import sys

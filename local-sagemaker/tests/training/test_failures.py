@@ -1,7 +1,5 @@
 """Every way to fail ends in time, in AWS's status, with a reason, and leaves nothing behind."""
 
-from __future__ import annotations
-
 import pytest
 from botocore.exceptions import ClientError
 from emulator_harness import estimator, request, start, until_gone, until_log

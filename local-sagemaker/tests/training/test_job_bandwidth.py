@@ -1,7 +1,5 @@
 """What a job asks of its links, and what is refused."""
 
-from __future__ import annotations
-
 import pytest
 from emulator_harness import request
 

@@ -1,7 +1,5 @@
 """A job's record: its steps, also when they come at the wrong moment or the disk is full."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """Spot jobs: interrupted when asked for, started again with their checkpoints, ended in time."""
 
-from __future__ import annotations
-
 import itertools
 import uuid
 

@@ -1,7 +1,5 @@
 """The set-up: what it needs, when it runs, and how it fails."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import json

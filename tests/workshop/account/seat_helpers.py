@@ -1,7 +1,5 @@
 """A seat with something of each kind, its neighbours, and a way to refuse calls."""
 
-from __future__ import annotations
-
 import json
 
 from botocore.exceptions import ClientError

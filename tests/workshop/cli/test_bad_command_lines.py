@@ -1,7 +1,5 @@
 """Wrong words after `workshop` and `python -m data_prep`: refused at the door, in plain words."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The pages of a run: they tell how it went, and need neither a network nor a server."""
 
-from __future__ import annotations
-
 import re
 
 import nbformat

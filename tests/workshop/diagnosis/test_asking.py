@@ -1,7 +1,5 @@
 """Asked of ranks that live, have ended, never were or are not ours; and of damaged files."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

@@ -1,7 +1,5 @@
 """A job's description and log are all that can be read of it; here a client that has both."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest
@@ -20,7 +18,7 @@ class Clients:
         self.description, self.lines = description, lines
         self.exceptions = SimpleNamespace(ResourceNotFoundException=KeyError)
 
-    def client(self, service: str) -> Clients:
+    def client(self, service: str) -> "Clients":
         return self
 
     def describe_training_job(self, TrainingJobName: str) -> dict:
@@ -29,7 +27,7 @@ class Clients:
             raise ClientError({"Error": error}, "DescribeTrainingJob")
         return self.description
 
-    def get_paginator(self, name: str) -> Clients:
+    def get_paginator(self, name: str) -> "Clients":
         return self
 
     def paginate(self, **_) -> list:
@@ -41,7 +39,7 @@ class Clients:
         return {"events": events, "nextForwardToken": "end"}
 
 
-def job(status: str, *lines: str, instances: int = 1, reason: str = "") -> Clients:
+def job(status: str, *lines: str, instances: int = 1, reason: str = "") -> "Clients":
     resources = {"InstanceCount": instances}
     description = {"TrainingJobStatus": status, "ResourceConfig": resources}
     return Clients(description | ({"FailureReason": reason} if reason else {}), list(lines))

@@ -1,7 +1,5 @@
 """A job of the emulator whose ranks are recorded: asked while it hangs, and after its end."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """The rules on recorded evidence, which record.py renews, and on altered copies of it."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`workshop doctor` and what the Horovod lessons ask."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
