@@ -1,6 +1,7 @@
 """A job's description and log are all that can be read of it; here a client that has both."""
 
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 from botocore.exceptions import ClientError
@@ -90,12 +91,10 @@ def test_on_aws_it_is_said_what_makes_the_next_job_tell_more():
 
 
 def test_another_seats_job():
-    def refuse(**_):
-        error = {"Code": "AccessDeniedException", "Message": "is not authorized to perform"}
-        raise ClientError({"Error": error}, "DescribeTrainingJob")
-
+    error = {"Code": "AccessDeniedException", "Message": "is not authorized to perform"}
+    refusal = ClientError({"Error": error}, "DescribeTrainingJob")
     client = job("InProgress")
-    client.describe_training_job = refuse
+    client.describe_training_job = mock.Mock(side_effect=refusal)
     with pytest.raises(NoEvidence, match="another seat's: ask as that seat"):
         diagnose("job", client)
 
