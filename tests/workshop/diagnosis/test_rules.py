@@ -273,10 +273,8 @@ def test_a_rank_that_meets_nobody_in_the_first_call_of_a_group(tmp_path):
     first = call(1, group="1", done=False, stack=((str(script), 2, "f"),))
     evidence = ranks_with([*calls, first], [*calls, call(6, done=False)])
     finding = find(evidence)[0]
-    assert (
-        finding.cause == "not all ranks made the group"
-        and "new_group (at train.py:1)" in finding.reason
-    )
+    assert finding.cause == "not all ranks made the group"
+    assert "new_group (at train.py:1)" in finding.reason
     assert "in all_reduce no. 1 (64 Float), its first call of group 1" in finding.reason
 
 
