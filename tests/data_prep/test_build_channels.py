@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from data_prep_helpers import tree
 
 from data_prep import channels as module
 from data_prep.channels import DataError, write_channels
@@ -70,7 +71,7 @@ def test_what_jupyter_leaves_behind_does_no_harm(made):
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-def test_failure_leaves_the_older_directory(made, tmp_path, tree, monkeypatch, error):
+def test_failure_leaves_the_older_directory(made, tmp_path, monkeypatch, error):
     before = tree(tmp_path)
 
     def fail(path, _):

@@ -32,6 +32,11 @@ class Row:
     make: Callable[[Path], object] | None = None
 
 
+def a_file(here: Path) -> None:
+    """For `make` of a row."""
+    (here / "file").write_text("a file")
+
+
 def tree(folder: Path) -> dict[str, str]:
     """Every path below `folder`, with its content's hash if it is a file."""
     return {

@@ -3,13 +3,9 @@
 from pathlib import Path
 
 import pytest
-from bad_inputs_helpers import Row, check
+from bad_inputs_helpers import Row, a_file, check
 
 from workshop.cli import main
-
-
-def a_file(here: Path) -> None:
-    (here / "file").write_text("a file")
 
 
 def an_empty_folder(here: Path) -> None:
