@@ -91,6 +91,12 @@ class LessonRun:
         return "".join(output.get("text", "") for output in self._outputs())
 
     @property
+    def shown(self) -> str:
+        """What the cells show, in words: tables, and pictures' alternative texts."""
+        data = (output.get("data", {}) for output in self._outputs())
+        return "\n".join(bundle.get("text/plain", "") for bundle in data)
+
+    @property
     def complaints(self) -> list[str]:
         """What the cells wrote to stderr, and their errors."""
         return [
