@@ -1,16 +1,13 @@
 """What the tests of links share: jobs on narrow links, and what a host looks like beside them."""
 
-from __future__ import annotations
-
 import contextlib
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import psutil
-from emulator_harness import SCRIPTS, command_request
+from emulator_harness import SCRIPTS, command_request, records
 
 from local_sagemaker.cluster import linux
 from local_sagemaker.pytest_plugin import TrainingJob
@@ -86,6 +83,5 @@ def links_lines(job: TrainingJob) -> list[str]:
 
 
 def seconds_of(job: TrainingJob) -> dict[str, float]:
-    assert job.status == "Completed", job.description.get("FailureReason")
-    (line,) = job.lines("SECONDS")
-    return json.loads(line)
+    (seconds,) = records(job, "SECONDS")
+    return seconds

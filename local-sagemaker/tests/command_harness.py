@@ -1,7 +1,5 @@
 """Commands that tests run in their own process, and what is expected of their answers."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

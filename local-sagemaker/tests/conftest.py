@@ -1,9 +1,9 @@
 """One emulator for these tests, and an unmodified SDK that talks to it."""
 
-from __future__ import annotations
+import functools
 
 import pytest
-from moto_life import lives
+from moto_life import life_in
 
 from local_sagemaker import pytest_plugin
 
@@ -17,9 +17,15 @@ def emulator(sagemaker_emulator):
 
 
 @pytest.fixture
+def api(emulator):
+    """The emulator's SageMaker, as a boto3 client."""
+    return emulator.client("sagemaker")
+
+
+@pytest.fixture
 def life(tmp_path):
     """Lives of an emulator's moto, one after another."""
-    return lives(tmp_path)
+    return functools.partial(life_in, tmp_path)
 
 
 @pytest.fixture

@@ -1,10 +1,12 @@
 """What tests of jobs share beside the pytest plugin: scripts, requests, what to wait for."""
 
-from __future__ import annotations
-
 import contextlib
+import functools
 import io
+import json
 import os
+import subprocess
+import sys
 import tarfile
 import time
 from collections.abc import Callable, Iterable
@@ -17,10 +19,19 @@ import pytest
 from botocore.config import Config
 
 from local_sagemaker import pytest_plugin
-from local_sagemaker.pytest_plugin import BUCKET, ROLE, Emulator
+from local_sagemaker.pytest_plugin import BUCKET, ROLE, Emulator, TrainingJob
 
 SCRIPTS = Path(__file__).parent / "scripts"
 IMAGE = "registry.invalid/tensorflow-training:2.18-cpu-py310"
+captured = functools.partial(subprocess.run, capture_output=True, text=True)
+
+
+def executable(path: Path, text: str) -> Path:
+    """Write a program. Returns its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
 
 
 def client_of(emulator: Emulator, service: str, key: str = "", secret: str = "", **options):
@@ -34,6 +45,11 @@ def client_of(emulator: Emulator, service: str, key: str = "", secret: str = "",
         aws_secret_access_key=secret or emulator.env["AWS_SECRET_ACCESS_KEY"],
         **({"config": once} | options),
     )
+
+
+def python(code: str) -> list[str]:
+    """A command that runs this code."""
+    return [sys.executable, "-c", code]
 
 
 def unpacked(emulator: Emulator, uri: str) -> dict[str, bytes]:
@@ -80,6 +96,23 @@ def command_request(name: str, command: list[str], instances: int = 1, **changes
     }
     body["ResourceConfig"]["InstanceCount"] = instances
     return body
+
+
+def ended(emulator: Emulator, body: dict) -> TrainingJob:
+    """A job that was created by this request, once it has ended."""
+    emulator.client("sagemaker").create_training_job(**body)
+    return emulator.wait(body["TrainingJobName"])
+
+
+def completed(job: TrainingJob) -> TrainingJob:
+    """The job, which must have ended well."""
+    assert job.status == "Completed", job.failure_reason
+    return job
+
+
+def records(job: TrainingJob, start: str) -> list:
+    """The JSON that a job printed after `start`; it must have ended well."""
+    return [json.loads(line) for line in completed(job).lines(start)]
 
 
 def begin_and_stop(emulator: Emulator, name: str, **changes) -> str:

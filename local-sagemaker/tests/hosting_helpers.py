@@ -1,7 +1,5 @@
 """What the tests of serving share: an endpoint, archives of models, hosting in one call."""
 
-from __future__ import annotations
-
 import io
 import json
 import tarfile

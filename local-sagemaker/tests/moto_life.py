@@ -1,7 +1,5 @@
 """One life of an emulator's moto after another, in one process."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 
@@ -33,17 +31,13 @@ def give_moto_its_storage_back() -> None:
     logs._journal, moto_logs.LogStream = None, logs._MotoLogStream
 
 
-def lives(directory: Path):
-    """Each `with begin() as now:` is another life of the same emulator."""
-
-    @contextlib.contextmanager
-    def begin():
-        with mock_aws():
-            life = Life(directory)
-            try:
-                yield life
-            finally:
-                life.state.objects.index.close()
-                give_moto_its_storage_back()
-
-    return begin
+@contextlib.contextmanager
+def life_in(directory: Path):
+    """Each `with` is another life of the same emulator."""
+    with mock_aws():
+        life = Life(directory)
+        try:
+            yield life
+        finally:
+            life.state.objects.index.close()
+            give_moto_its_storage_back()

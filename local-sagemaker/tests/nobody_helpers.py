@@ -1,7 +1,5 @@
 """Run this kit's local_sagemaker as an ordinary user, with a Python that every user can run."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -9,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from emulator_harness import captured
 
 import local_sagemaker
 
@@ -45,11 +44,5 @@ def run_as_nobody(
     for path in [copy, tmp_path, *tmp_path.parents]:
         if str(path).startswith("/tmp/"):
             path.chmod(0o755)
-    return subprocess.run(
-        [python, "-c", BECOME_NOBODY + code, str(copy), *arguments],
-        capture_output=True,
-        text=True,
-        cwd="/",
-        timeout=60,
-        env=os.environ | {"PATH": PATH_OF_A_USER},
-    )
+    command = [python, "-c", BECOME_NOBODY + code, str(copy), *arguments]
+    return captured(command, cwd="/", timeout=60, env=os.environ | {"PATH": PATH_OF_A_USER})

@@ -5,8 +5,6 @@
 Made from what the emulator itself reads: api/managers.py, api/operations.toml, botocore's models.
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import importlib.util
 import re

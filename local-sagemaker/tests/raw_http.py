@@ -1,7 +1,5 @@
 """HTTP as no AWS client would send it, but signed as they sign."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import socket

@@ -1,14 +1,12 @@
 """Loopback only; and nobody asks AWS, neither a client nor the emulator nor a job."""
 
-from __future__ import annotations
-
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import psutil
+from emulator_harness import captured
 
 import local_sagemaker
 from local_sagemaker import daemon
@@ -18,15 +16,9 @@ AUDIT = Path(__file__).parent / "audit"
 PACKAGES = Path(local_sagemaker.__file__).parents[1]
 
 
-def listening(pid: int) -> set[str]:
-    connections = psutil.Process(pid).net_connections("inet")
-    return {
-        connection.laddr.ip for connection in connections if connection.status == psutil.CONN_LISTEN
-    }
-
-
 def test_it_listens_on_loopback_alone(emulator):
-    assert listening(emulator.running.pid) == {"127.0.0.1"}
+    ends = psutil.Process(emulator.running.pid).net_connections("inet")
+    assert {end.laddr.ip for end in ends if end.status == psutil.CONN_LISTEN} == {"127.0.0.1"}
 
 
 SCRIPT = """
@@ -95,14 +87,8 @@ def test_emulator_and_job_ask_nobody_else(tmp_path, monkeypatch, request):
     in_job = json.dumps({"PYTHONPATH": str(AUDIT), "AUDIT_FILE": "/dev/stderr"})
     env = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
     env |= {"PYTHONPATH": str(AUDIT), "AUDIT_FILE": f"{tmp_path}/client", "HOME": str(tmp_path)}
-    client = subprocess.run(
-        [sys.executable, "-c", CLIENT, in_job],
-        env={**env, **emulator.env},
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=240,
-    )
+    command = [sys.executable, "-c", CLIENT, in_job]
+    client = captured(command, env=env | emulator.env, cwd=tmp_path, timeout=240)
     assert client.returncode == 0, client.stderr
     for host in ("algo-1", "algo-2"):
         assert f"HELLO of {host} with ['numbers.csv']" in client.stdout

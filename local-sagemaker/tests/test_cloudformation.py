@@ -3,8 +3,6 @@
 What the kit's own network makes: tests/workshop/account/test_stacks_network.py.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from importlib import import_module

@@ -1,20 +1,17 @@
 """The command `local-sagemaker`: start and stop, and what stands in its way."""
 
-from __future__ import annotations
-
 import fcntl
 import functools
 import os
 import shlex
 import socket
-import subprocess
 import sys
 import threading
 from pathlib import Path
 
 import pytest
 from command_harness import ok, refused, run
-from emulator_harness import begin_and_stop
+from emulator_harness import begin_and_stop, captured
 from moto import mock_aws
 from moto_life import give_moto_its_storage_back
 
@@ -72,13 +69,7 @@ def test_env_is_for_a_shells_eval(up):
     before |= {"AWS_SESSION_TOKEN": "token", "AWS_REGION": "eu-west-1"}
     before |= {"HTTP_PROXY": "http://proxy.invalid:3128", "no_proxy": "intern"}
     code = f'eval "$({shlex.quote(str(COMMAND))} env)"; env'
-    done = subprocess.run(
-        ["/bin/sh", "-c", code],
-        env=variables(up.state, **before),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = captured(["/bin/sh", "-c", code], env=variables(up.state, **before), timeout=60)
     env = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
     assert env["AWS_ENDPOINT_URL"] == up.running.url
     assert env["AWS_DEFAULT_REGION"] == "us-east-1"
@@ -99,8 +90,7 @@ def test_env_leaves_out_nothing_of_a_path(up, monkeypatch):
 def test_with_the_emulator_down(tmp_path):
     assert "Start it with: local-sagemaker start" in refused(command(tmp_path, "env"))
     code = f'eval "$({shlex.quote(str(COMMAND))} env)" && echo "goes on"'
-    shell = {"env": variables(tmp_path), "capture_output": True, "text": True, "timeout": 60}
-    evaluated = subprocess.run(["/bin/sh", "-c", code], **shell)
+    evaluated = captured(["/bin/sh", "-c", code], env=variables(tmp_path), timeout=60)
     assert evaluated.returncode == 1 and evaluated.stdout == ""
     assert "Start it with: local-sagemaker start" in evaluated.stderr
     done = command(tmp_path, "status")

@@ -1,7 +1,5 @@
 """kill -9 of the emulator: nothing is lost, nothing lives on, and the job says why."""
 
-from __future__ import annotations
-
 import psutil
 from emulator_harness import estimator, processes_with, start, until_gone, until_log
 
@@ -33,11 +31,8 @@ def test_kill_9_in_the_middle_of_a_job_and_then_down(mortal, monkeypatch):
     assert job["TrainingJobStatus"] == "Failed"
     assert "the emulator ended while this job was running" in job["FailureReason"]
     again = mortal.wait(earlier.name)
-    assert again.description["FinalMetricDataList"] == earlier.description["FinalMetricDataList"]
-    assert (
-        again.description["SecondaryStatusTransitions"]
-        == (earlier.description["SecondaryStatusTransitions"])
-    )
+    for name in ("FinalMetricDataList", "SecondaryStatusTransitions"):
+        assert again.description[name] == earlier.description[name]
     assert mortal.get(again.description["ModelArtifacts"]["S3ModelArtifacts"]) == model
     assert mortal.get(f"s3://{BUCKET}/data/part-0.txt") == b"shard"
     assert mortal.client("iam").get_role(RoleName="kept")["Role"]["RoleName"] == "kept"

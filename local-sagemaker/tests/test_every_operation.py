@@ -1,7 +1,5 @@
 """No operation of SageMaker says that something has run which has not: every one is called."""
 
-from __future__ import annotations
-
 from botocore.exceptions import ClientError
 from botocore.model import ListShape, MapShape, Shape, StructureShape
 from operations_table import EMPTY, KEPT, PAGE, REFUSED, RUN, kinds, operations, page

@@ -1,7 +1,5 @@
 """A disk that is really full: the error says so, and nothing is lost."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -16,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 from emulator_harness import client_of, request, until
-from moto_life import lives
+from moto_life import life_in
 
 import local_sagemaker
 from local_sagemaker.pytest_plugin import BUCKET
@@ -100,14 +98,6 @@ def small(tmp_path_factory):
     emulator.end()
 
 
-def fill(s3) -> ClientError:
-    """Put objects of a megabyte until one is refused; the refusal."""
-    with pytest.raises(ClientError) as caught:
-        for number in range(20):
-            s3.put_object(Bucket="bucket", Key=f"filler-{number}", Body=bytes(MEGABYTE))
-    return caught.value
-
-
 def test_a_job_on_a_full_disk_fails_and_says_why(small):
     api, s3 = small.client("sagemaker"), small.client("s3")
     s3.create_bucket(Bucket="lessons-data")
@@ -133,7 +123,10 @@ def test_a_full_disk_refuses_and_keeps_what_was_there(small, tmp_path_factory):
     s3 = small.client("s3")
     s3.create_bucket(Bucket="bucket")
     s3.put_object(Bucket="bucket", Key="before", Body=b"precious")
-    error = fill(s3).response
+    with pytest.raises(ClientError) as caught:
+        for number in range(20):
+            s3.put_object(Bucket="bucket", Key=f"filler-{number}", Body=bytes(MEGABYTE))
+    error = caught.value.response
     assert error["Error"]["Code"] == "InsufficientStorage"
     assert error["ResponseMetadata"]["HTTPStatusCode"] == 507
     for words in ("the disk is full", "What it had before is kept", "`local-sagemaker status`"):
@@ -168,7 +161,7 @@ def test_a_full_disk_refuses_and_keeps_what_was_there(small, tmp_path_factory):
     s3.put_object(Bucket="bucket", Key="after", Body=bytes(MEGABYTE))
     copy = tmp_path_factory.mktemp("copy") / "state"
     shutil.copytree(small.disk / "state", copy, ignore=shutil.ignore_patterns("emulator.json"))
-    with lives(copy / "moto")() as again:
+    with life_in(copy / "moto") as again:
         assert "bucket" in [bucket["Name"] for bucket in again.s3.list_buckets()["Buckets"]]
         store = again.state.objects
         stored = store.latest("bucket", "before")

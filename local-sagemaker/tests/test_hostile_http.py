@@ -1,7 +1,5 @@
 """Whatever is sent, the answer has AWS's form, and nobody else waits."""
 
-from __future__ import annotations
-
 import string
 
 import psutil

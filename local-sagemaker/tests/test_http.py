@@ -1,7 +1,5 @@
 """Requests that no AWS client sends get AWS-shaped answers: no HTML, no stack trace."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -13,13 +11,28 @@ from local_sagemaker.pytest_plugin import BUCKET
 CREATE = "SageMaker.CreateTrainingJob"
 
 
+UNKNOWN = ("SageMaker.NoSuchCall", "SageMaker.", "SageMakr.CreateTrainingJob", "x")
+NOT_JSON = (b"{", b"not json", b"\xff\xfe", b"[" * 20000)
+
+
 @pytest.mark.parametrize(
-    "target", ["SageMaker.NoSuchCall", "SageMaker.", "SageMakr.CreateTrainingJob", "x"]
+    ("target", "body", "expected", "words"),
+    [
+        *((target, {}, "UnknownOperationException", target) for target in UNKNOWN),
+        *((CREATE, body, "SerializationException", "is not JSON") for body in NOT_JSON),
+        (CREATE, b"[]", "SerializationException", "is not a JSON object"),
+        (CREATE, b"5", "SerializationException", "is not a JSON object"),
+        (CREATE, b"", "ValidationException", "Value null at 'trainingJobName'"),
+    ],
 )
-def test_an_unknown_operation(emulator, target):
-    status, code, message = error(emulator, target, {})
-    assert (status, code) == (400, "UnknownOperationException")
-    assert target in message
+def test_what_is_no_request_of_an_operation(emulator, target, body, expected, words):
+    status, code, message = error(emulator, target, body)
+    assert (status, code) == (400, expected)
+    assert words in message
+
+
+def test_no_body_is_an_empty_request(emulator):
+    assert call(emulator, "SageMaker.ListTrainingJobs")[0] == 200
 
 
 def test_an_operation_that_moto_lacks(emulator):
@@ -39,24 +52,6 @@ def test_a_path_that_moto_lacks(emulator):
             serviceEnvironmentType="SAGEMAKER_TRAINING",
             capacityLimits=[{"maxCapacity": 1, "capacityUnit": "NUM_INSTANCES"}],
         )
-
-
-NOT_JSON = dict.fromkeys((b"{", b"not json", b"\xff\xfe", b"[" * 20000), "is not JSON")
-NO_OBJECT = dict.fromkeys((b"[]", b"5"), "is not a JSON object")
-
-
-@pytest.mark.parametrize(("body", "reason"), [*NOT_JSON.items(), *NO_OBJECT.items()])
-def test_a_body_that_is_no_json_object(emulator, body, reason):
-    status, code, message = error(emulator, CREATE, body)
-    assert (status, code) == (400, "SerializationException")
-    assert reason in message
-
-
-def test_no_body_is_an_empty_request(emulator):
-    status, code, message = error(emulator, CREATE)
-    assert (status, code) == (400, "ValidationException")
-    assert "Value null at 'trainingJobName'" in message
-    assert call(emulator, "SageMaker.ListTrainingJobs")[0] == 200
 
 
 def post(emulator, target: str = CREATE) -> str:

@@ -1,7 +1,5 @@
 """S3's objects on disk: what is kept, what goes, and what it costs."""
 
-from __future__ import annotations
-
 import hashlib
 import sqlite3
 

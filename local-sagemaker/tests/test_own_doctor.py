@@ -1,13 +1,12 @@
 """`local-sagemaker doctor`: each thing that jobs need, and what to do where it is not there."""
 
-from __future__ import annotations
-
 import functools
 import shutil
 import socket
 
 import pytest
 from command_harness import ok, refused, run
+from emulator_harness import executable
 
 from local_sagemaker import doctor
 from local_sagemaker.cli import main
@@ -31,8 +30,7 @@ def test_it_tries_this_machine(tmp_path):
     [("1.28.3", True), ("1.46.0", False), ("2.9.19", True), ("2.13.0", False), ("3.0.0", False)],
 )
 def test_an_aws_cli_that_would_call_aws_is_named(tmp_path, monkeypatch, version, old):
-    (tmp_path / "aws").write_text(f"#!/bin/sh\necho aws-cli/{version} Python/3.11.2\n")
-    (tmp_path / "aws").chmod(0o700)
+    executable(tmp_path / "aws", f"#!/bin/sh\necho aws-cli/{version} Python/3.11.2\n")
     monkeypatch.setenv("PATH", str(tmp_path))
     [(here, remedy)] = [row[1:] for row in doctor.findings() if row[0] == "aws"]
     assert here == f"aws-cli/{version}" and ("install 1.29, 2.13 or newer" in remedy) == old

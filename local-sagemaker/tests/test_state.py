@@ -1,11 +1,10 @@
 """What moto holds outlives the emulator; what cannot be saved or read says so. And a job's log."""
 
-from __future__ import annotations
-
 import errno
 import logging
 import os
 import time
+from unittest import mock
 
 import pytest
 
@@ -132,10 +131,6 @@ def test_a_bucket_is_not_made_a_second_time(life):
         assert now.s3.get_bucket_versioning(Bucket="bucket")["Status"] == "Enabled"
 
 
-def disk_full(*_, **__):
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
 def test_a_save_that_failed_changes_nothing(life):
     with life() as now:
         now.s3.create_bucket(Bucket="bucket")
@@ -143,7 +138,8 @@ def test_a_save_that_failed_changes_nothing(life):
         now.s3.create_bucket(Bucket="refused")
         now.client("iam").create_role(RoleName="refused", AssumeRolePolicyDocument="{}")
         with pytest.MonkeyPatch.context() as patch, pytest.raises(OSError, match="No space left"):
-            patch.setattr(os, "fsync", disk_full)
+            full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            patch.setattr(os, "fsync", mock.Mock(side_effect=full))
             now.save()
         assert now.client("iam").list_roles()["Roles"] == []
         now.save()

@@ -1,7 +1,5 @@
 """A wrong request is refused in AWS's words, by the model that botocore carries."""
 
-from __future__ import annotations
-
 import pytest
 from botocore.exceptions import ClientError
 from emulator_harness import request
@@ -191,8 +189,7 @@ def with_source(**changes) -> dict:
         ({"TensorBoardOutputConfig": BOARD}, "copies /opt/ml/output/tensorboard only"),
     ],
 )
-def test_what_no_schema_says(emulator, changes, reason):
-    api = emulator.client("sagemaker")
+def test_what_no_schema_says(api, changes, reason):
     with pytest.raises(ClientError, match=reason) as caught:
         api.create_training_job(**request("refused", **changes))
     error = caught.value.response

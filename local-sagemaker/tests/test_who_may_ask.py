@@ -1,7 +1,5 @@
 """Only who holds the emulator's key is answered: not other users, not web pages."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -51,10 +49,8 @@ def test_a_wrong_key_gets_awss_error(emulator, service):
     call, unknown, wrong = CODES[service]
     getattr(client_of(emulator, service), call)()
     for code, key in ((unknown, {"key": "LOCALOTHER"}), (wrong, {"secret": "other"})):
-        with pytest.raises(ClientError) as caught:
+        with pytest.raises(ClientError, match=rf"\({code}\).*local-sagemaker env"):
             getattr(client_of(emulator, service, **key), call)()
-        assert caught.value.response["Error"]["Code"] == code
-        assert "local-sagemaker env" in str(caught.value)
 
 
 def test_an_unsigned_call_is_denied_and_stores_nothing(emulator):

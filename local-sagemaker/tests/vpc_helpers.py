@@ -1,10 +1,8 @@
 """What the tests of jobs in a VPC share: networks, and instances that try to reach things."""
 
-from __future__ import annotations
-
 import sys
 
-from emulator_harness import SCRIPTS, command_request
+from emulator_harness import SCRIPTS, command_request, ended
 
 from local_sagemaker.pytest_plugin import TrainingJob
 
@@ -83,6 +81,4 @@ def knocking(emulator, name: str, config: dict, count: int, *arguments: str) -> 
     """A job without the toolkit whose instances say what they reach; it has ended."""
     hosts = [f"algo-{number + 1}" for number in range(count)]
     command = [sys.executable, str(SCRIPTS / "knock.py"), *hosts, *arguments]
-    body = command_request(name, command, count, VpcConfig=config)
-    emulator.client("sagemaker").create_training_job(**body)
-    return emulator.wait(name)
+    return ended(emulator, command_request(name, command, count, VpcConfig=config))

@@ -6,7 +6,7 @@ import shutil
 import pytest
 from lesson_runs import lesson_run
 
-from lab_harness import CHROMIUM, DRIVER, MISSING, chromium, end_lab, start_lab
+from lab_harness import chromium, end_lab, start_lab
 from workshop.paths import NOTEBOOKS, ROOT
 
 __all__ = ["lesson_run"]
@@ -14,10 +14,14 @@ __all__ = ["lesson_run"]
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory):
-    """A Chromium; the test is skipped where there is none."""
-    if not (CHROMIUM and DRIVER):
-        pytest.skip(MISSING)
     with chromium(tmp_path_factory.mktemp("chromium")) as driver:
+        yield driver
+
+
+@pytest.fixture(scope="module")
+def looked_at(tmp_path_factory):
+    """A Chromium that notes what pages ask for."""
+    with chromium(tmp_path_factory.mktemp("chromium"), log_requests=True) as driver:
         yield driver
 
 

@@ -1,7 +1,5 @@
 """JupyterLab and Chromium, started, used and ended as a learner would."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pty
@@ -14,6 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
@@ -26,7 +25,6 @@ CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
 DRIVER = shutil.which("chromedriver")
-MISSING = "needs Chromium and chromedriver (Debian: apt-get install chromium chromium-driver)"
 FLAGS = (
     "--headless",
     "--disable-gpu",
@@ -46,8 +44,11 @@ PATIENCE = 240  # seconds for what takes one or two on a machine with nothing el
 def chromium(folder: Path, log_requests: bool = False):
     """A headless Chromium with a profile of its own in `folder`, steered by chromedriver.
 
-    log_requests: keep what pages ask for, as the driver's "performance" log.
+    Where there is none the test is skipped. log_requests: keep what pages ask for, as the driver's
+    "performance" log.
     """
+    if not (CHROMIUM and DRIVER):
+        pytest.skip("needs Chromium and chromedriver (Debian: apt-get install chromium-driver)")
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
     for flag in (*FLAGS, f"--user-data-dir={folder / 'profile'}"):

@@ -1,12 +1,9 @@
 """The interactive ring in a real browser, by keyboard and by mouse; no network."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from test_site import AXE_RUN, RULES, WIDER_THAN_THE_PAGE, axe, errors, outside, set_screen
 
-from lab_harness import CHROMIUM, DRIVER, MISSING, chromium
 from workshop.plots import interactive
 
 pytestmark = pytest.mark.slow
@@ -30,14 +27,6 @@ def watched_ring(size):
 
 
 @pytest.fixture(scope="module")
-def driver(tmp_path_factory):
-    if not (CHROMIUM and DRIVER):
-        pytest.skip(MISSING)
-    with chromium(tmp_path_factory.mktemp("chromium"), log_requests=True) as driver:
-        yield driver
-
-
-@pytest.fixture(scope="module")
 def write(tmp_path_factory):
     """Write a page with the picture, as a cell would show it, light or dark."""
     shown = []
@@ -57,10 +46,10 @@ def write(tmp_path_factory):
 
 
 @pytest.fixture
-def page(driver, write):
-    set_screen(driver, 1280, "light")
-    driver.get(write("light"))
-    return driver
+def page(looked_at, write):
+    set_screen(looked_at, 1280, "light")
+    looked_at.get(write("light"))
+    return looked_at
 
 
 def test_the_rings_slider_moves_by_keyboard_and_says_what_happens(page):
@@ -82,13 +71,13 @@ def test_the_rings_slider_moves_by_keyboard_and_says_what_happens(page):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("width", [1280, 360])
-def test_the_picture_fits_and_everybody_can_use_it(driver, write, common_folder, width, mode):
-    set_screen(driver, width, mode)
-    driver.get(write(mode))
-    assert errors(driver) == outside(driver) == []
-    assert driver.execute_script(WIDER_THAN_THE_PAGE) == []
-    driver.execute_script(axe(common_folder))
-    assert driver.execute_async_script(AXE_RUN, RULES) == []
+def test_the_picture_fits_and_everybody_can_use_it(looked_at, write, common_folder, width, mode):
+    set_screen(looked_at, width, mode)
+    looked_at.get(write(mode))
+    assert errors(looked_at) == outside(looked_at) == []
+    assert looked_at.execute_script(WIDER_THAN_THE_PAGE) == []
+    looked_at.execute_script(axe(common_folder))
+    assert looked_at.execute_async_script(AXE_RUN, RULES) == []
 
 
 def test_data_cannot_end_the_script():

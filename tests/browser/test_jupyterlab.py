@@ -4,8 +4,6 @@ Of the lesson it takes what a browser shows: title, session, guess, quiz, pictur
 Pictures of the screen are in build/screenshots/.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from lab_harness import CHROMIUM, DRIVER, MISSING, chromium
 from tools import site
 from tools.site_links import broken
 from workshop.course.lessons import chosen
@@ -39,15 +38,6 @@ def built(tmp_path_factory):
     run = RUN | {"lessons": [{"name": lesson.stem, "seconds": 1} for lesson in chosen(())]}
     (executed / "run.json").write_text(json.dumps(run))
     return site.build(executed, folder / "source", folder / "site", ["en"]).parent
-
-
-@pytest.fixture(scope="module")
-def looked_at(tmp_path_factory):
-    """A Chromium that notes what pages ask for, and axe-core's program."""
-    if not (CHROMIUM and DRIVER):
-        pytest.skip(MISSING)
-    with chromium(tmp_path_factory.mktemp("chromium"), log_requests=True) as driver:
-        yield driver
 
 
 def axe(folder: Path) -> str:

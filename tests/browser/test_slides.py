@@ -1,7 +1,5 @@
 """Decks, 1280 x 720, and pages in a real browser: nothing is cut or fetched, all can be read."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

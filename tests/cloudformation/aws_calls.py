@@ -6,8 +6,6 @@ ARN that CloudWatch Logs asks for is that of its own refusals
 (https://github.com/aws-solutions/instance-scheduler-on-aws/issues/578). Read 2026-11-22.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

@@ -1,11 +1,10 @@
 """The policies of seats as the stacks deploy them: made by moto in this process, read back."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+import pytest
 import stacks_harness
 from linting_helpers import role_policies
 from policy_evaluator import Request, allows
@@ -30,10 +29,10 @@ class Seat:
 
 
 @contextlib.contextmanager
-def standing(monkeypatch, *names: str, stacks_of: Iterable[str] = NAMES) -> Iterator[list[Seat]]:
+def standing(*names: str, stacks_of: Iterable[str] = NAMES) -> Iterator[list[Seat]]:
     """Seats with these names and stacks, on moto."""
-    monkeypatch.setattr(stacks, "upload_kit", lambda session: None)
-    with stacks_harness.aws(monkeypatch):
+    with pytest.MonkeyPatch.context() as patch, stacks_harness.aws(patch):
+        patch.setattr(stacks, "upload_kit", lambda session: None)
         sessions = [stacks_harness.session(name) for name in names]
         for session in sessions:
             given = {"Email": "a@b.org"} if "budget" in stacks_of else {}

@@ -8,8 +8,6 @@ NotImplementedError. It knows one account: no resource policies, permissions bou
 organisation policies.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -17,10 +17,7 @@ SEAT = "ann"
 
 @pytest.fixture(scope="module")
 def seat():
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        standing(patch, SEAT, stacks_of=stacks.ALL) as (result,),
-    ):
+    with standing(SEAT, stacks_of=stacks.ALL) as (result,):
         yield result
 
 

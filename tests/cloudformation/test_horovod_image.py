@@ -2,11 +2,11 @@
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from emulator_harness import captured
 
 from tools.setup.horovod import FLAGS
 
@@ -18,18 +18,13 @@ RECIPE = FOLDER / "Dockerfile"
 def build(*arguments, **environment):
     """build_and_push.sh, on a machine whose environment names no region."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    return subprocess.run(
-        [FOLDER / "build_and_push.sh", *arguments],
-        env=clean | environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    command = [FOLDER / "build_and_push.sh", *arguments]
+    return captured(command, env=clean | environment, timeout=120)
 
 
 def test_the_linter_finds_nothing():
     hadolint = Path(sys.executable).with_name("hadolint")
-    done = subprocess.run([hadolint, RECIPE], capture_output=True, text=True)
+    done = captured([hadolint, RECIPE])
     assert done.returncode == 0, done.stdout
 
 

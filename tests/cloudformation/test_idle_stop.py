@@ -2,7 +2,6 @@
 
 import datetime
 import fcntl
-import importlib.util
 import json
 import ssl
 import subprocess
@@ -11,6 +10,7 @@ import time
 import urllib.request
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import boto3
 import pytest
@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from emulator_harness import until
 from moto import mock_aws
+from script_harness import module
 
 from workshop.launch.processes import free_port
 from workshop.paths import CLOUDFORMATION
@@ -31,12 +32,7 @@ LIMIT = 60 * 60
 @pytest.fixture
 def program():
     """The script as a module."""
-    spec = importlib.util.spec_from_file_location(
-        "idle_stop", CLOUDFORMATION / "notebook/idle_stop.py"
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module("idle_stop.py", CLOUDFORMATION / "notebook")
 
 
 @pytest.fixture
@@ -98,21 +94,12 @@ def test_an_instance_in_use_is_not_stopped_until_the_use_ends(run, use):
 
 
 def test_a_jupyter_that_does_not_answer_does_not_keep_it_alive(run, capsys):
-    def jupyter(path, now):
-        raise OSError("refused")
-
-    assert run(jupyter) == LIMIT
+    assert run(mock.Mock(side_effect=OSError("refused"))) == LIMIT
     assert "Jupyter does not answer: refused" in capsys.readouterr().out
 
 
 def test_a_refused_stop_is_tried_again(run, capsys):
-    message = []
-
-    def stop(metadata):
-        message.append(metadata)
-        if len(message) < 3:
-            raise RuntimeError("denied")
-
+    stop = mock.Mock(side_effect=[RuntimeError("denied"), RuntimeError("denied"), None])
     assert run(lambda path, now: [], stop) == LIMIT + 2 * 60
     out = capsys.readouterr().out
     assert out.count("Cannot stop this instance: denied") == 2

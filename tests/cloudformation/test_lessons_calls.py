@@ -28,7 +28,7 @@ ALL_OF_A_SEAT = "99"  # deletes a seat with its stacks: its own text says who ma
 
 @pytest.fixture(scope="module")
 def seat():
-    with pytest.MonkeyPatch.context() as patch, standing(patch, SEAT) as (listed,):
+    with standing(SEAT) as (listed,):
         yield listed
 
 
@@ -39,13 +39,11 @@ def test_the_sdk_may_look_at_its_bucket(seat):
 
 def as_deployed(call: Call, seat) -> Call:
     """The call with this seat's role: the stack of the recording gave its own another ending."""
-    if "RoleArn" in call.request or "ExecutionRoleArn" in call.request:
-        key = "RoleArn" if "RoleArn" in call.request else "ExecutionRoleArn"
-        assert f"workshop-{SEAT}-roles-TrainingRole-" in call.request[key]
-        return Call(
-            call.service, call.operation, call.request | {key: seat.outputs["TrainingRoleArn"]}
-        )
-    return call
+    request = dict(call.request)
+    for key in {"RoleArn", "ExecutionRoleArn"} & set(request):
+        assert f"workshop-{SEAT}-roles-TrainingRole-" in request[key]
+        request[key] = seat.outputs["TrainingRoleArn"]
+    return Call(call.service, call.operation, request)
 
 
 def sent(run) -> list[Call]:

@@ -16,7 +16,7 @@ import botocore.session
 import psutil
 import pytest
 import stacks_harness
-from emulator_harness import until
+from emulator_harness import captured, executable, until
 
 from tools import notebook_template
 from workshop.account import stacks
@@ -67,18 +67,14 @@ class Machine:
         }
 
     def program(self, name: str, body: str) -> None:
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f'#!/bin/bash\necho "${{0##*/}} $*" >>"$CALLS"\n{body}\n')
-        path.chmod(0o755)
+        text = f'#!/bin/bash\necho "${{0##*/}} $*" >>"$CALLS"\n{body}\n'
+        executable(self.root / name, text)
 
     def start(self) -> subprocess.CompletedProcess:
         """Run the lifecycle script as SageMaker would: it does not wait for the set-up."""
         script = self.root / "script.sh"
         script.write_bytes(base64.b64decode(self.content))
-        return subprocess.run(
-            ["bash", script], env=self.env, capture_output=True, text=True, timeout=30
-        )
+        return captured(["bash", script], env=self.env, timeout=30)
 
     def started(self) -> str:
         """Start, and wait for the end of the set-up. Returns its log."""

@@ -20,13 +20,6 @@ EXPORT = re.compile(r"Export:\n +Name: !Sub \"?workshop-\$\{Seat\}-(\w+)")
 each_template = pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
 
 
-def load(path):
-    """A template. cfn-lint is slow to import: not for all who collect tests."""
-    from cfnlint.decode import cfn_yaml
-
-    return cfn_yaml.load(str(path))
-
-
 def statements(template):
     """Every IAM statement of a template."""
     result, rest = [], [template]
@@ -50,7 +43,9 @@ def test_cfn_lint_finds_nothing():
 
 @each_template
 def test_statements_are_named_and_narrow(path):
-    for row in statements(load(path)):
+    from cfnlint.decode import cfn_yaml  # slow: not for all who collect tests
+
+    for row in statements(cfn_yaml.load(str(path))):
         assert row.get("Sid"), f"a statement without Sid: {row}"
         actions = row["Action"] if isinstance(row["Action"], list) else [row["Action"]]
         if row["Effect"] == "Allow":

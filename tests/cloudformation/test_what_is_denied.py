@@ -29,8 +29,7 @@ TRAINING_LOGS, NOTEBOOK_LOGS = "/aws/sagemaker/TrainingJobs", "/aws/sagemaker/No
 @pytest.fixture(scope="module")
 def seats():
     """Seats of one account. The first one's name is how two others begin."""
-    names = "ann", "ann2", "ann3", "bob"
-    with pytest.MonkeyPatch.context() as patch, standing(patch, *names) as result:
+    with standing("ann", "ann2", "ann3", "bob") as result:
         yield {seat.name: seat for seat in result}
 
 
@@ -107,12 +106,10 @@ def logs(operation, group, stream=""):
 def attempts(ann, ann2):
     """What -> (role, requests): each of them must be refused to the seat `ann`."""
     ann_prefix, theirs = f"workshop-{ann.name}", f"workshop-{ann2.name}"
-    bucket, other, role = (
-        ann.outputs["BucketName"],
-        ann2.outputs["BucketName"],
-        ann.outputs["TrainingRoleArn"],
+    (bucket, role), (other, their_role) = (
+        (seat.outputs["BucketName"], seat.outputs["TrainingRoleArn"]) for seat in (ann, ann2)
     )
-    tags, others, their_role = tags_of(ann), tags_of(ann2), ann2.outputs["TrainingRoleArn"]
+    tags, others = tags_of(ann), tags_of(ann2)
     notebook, job = {}, {}
     for operation, word in ENDED.items():
         for whose, name, tag_values in (

@@ -1,7 +1,4 @@
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import data_prep_helpers as helpers
 import pytest
@@ -12,9 +9,3 @@ def server() -> Iterator[helpers.Server]:
     running = helpers.Server()
     yield running
     running.close()
-
-
-@pytest.fixture
-def tree() -> Callable[[Path], list[str]]:
-    """List everything below a directory, hidden and temporary files too."""
-    return lambda path: sorted(p.relative_to(path).as_posix() for p in path.rglob("*"))

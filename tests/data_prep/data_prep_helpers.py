@@ -1,7 +1,5 @@
 """A web server that misbehaves on request, and small files in the real formats."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io
@@ -10,6 +8,7 @@ import tarfile
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import numpy as np
 
@@ -51,6 +50,11 @@ class Server:
         self._http.shutdown()
         self._thread.join()
         self._http.server_close()
+
+
+def tree(folder: Path) -> list[str]:
+    """Everything below a directory, hidden and temporary files too."""
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
 
 
 def status(code: int) -> Answer:

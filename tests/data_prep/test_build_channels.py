@@ -1,7 +1,5 @@
 """A prepared folder: complete or not there, made once, never someone else's."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys
@@ -9,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from data_prep_helpers import tree
 
 from data_prep import channels as module
 from data_prep.channels import DataError, write_channels
@@ -72,7 +71,7 @@ def test_what_jupyter_leaves_behind_does_no_harm(made):
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-def test_failure_leaves_the_older_directory(made, tmp_path, tree, monkeypatch, error):
+def test_failure_leaves_the_older_directory(made, tmp_path, monkeypatch, error):
     before = tree(tmp_path)
 
     def fail(path, _):

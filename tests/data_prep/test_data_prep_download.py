@@ -1,7 +1,5 @@
 """Downloading, against a server on loopback that misbehaves in the known ways."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -10,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from data_prep_helpers import serve, status, sums
+from data_prep_helpers import serve, status, sums, tree
 
 from data_prep import download
 from data_prep.channels import DataError
@@ -24,7 +22,7 @@ def get(server, cache, mirrors=("a",)):
     return download.fetch(RIGHT, None, cache, urls, quiet=True)["f"]
 
 
-def test_whole_file_and_only_once(server, tmp_path, tree):
+def test_whole_file_and_only_once(server, tmp_path):
     server.answers["/a/f"] = [serve(DATA)]
     for _ in range(2):
         assert get(server, tmp_path).read_bytes() == DATA
@@ -42,7 +40,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("failure", BAD)
-def test_a_bad_mirror_is_left_for_the_next(server, tmp_path, tree, failure, monkeypatch):
+def test_a_bad_mirror_is_left_for_the_next(server, tmp_path, failure, monkeypatch):
     answer, message = BAD[failure]
     server.answers["/a/f"] = [answer]
     started = time.monotonic()
@@ -64,7 +62,7 @@ def test_nobody_listens(tmp_path):
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_command_leaves_nothing(server, tmp_path, tree, sent):
+def test_interrupted_command_leaves_nothing(server, tmp_path, sent):
     name = "train-images-idx3-ubyte.gz"
     server.answers[f"/{name}"] = [serve(DATA[:1000], length=len(DATA), hang=True)]
     command = [sys.executable, "-m", "data_prep", "mnist", "--source", server.url]

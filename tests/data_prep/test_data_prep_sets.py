@@ -1,7 +1,5 @@
 """The data sets: every picture in its place, from where they come, what is refused."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sys

@@ -1,7 +1,5 @@
 """Upload to S3, against moto."""
 
-from __future__ import annotations
-
 import os
 import socket
 import time
@@ -17,9 +15,7 @@ from data_prep.__main__ import main
 
 
 @pytest.fixture
-def s3(monkeypatch):
-    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE"):
-        monkeypatch.delenv(name, raising=False)
+def s3(clean_aws, monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")

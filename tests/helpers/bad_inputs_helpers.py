@@ -1,7 +1,5 @@
 """A table of bad command lines: what each has to say, and that it harms nothing around it."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os
@@ -32,6 +30,11 @@ class Row:
     words: tuple[str, ...]
     code: int = 2
     make: Callable[[Path], object] | None = None
+
+
+def a_file(here: Path) -> None:
+    """For `make` of a row."""
+    (here / "file").write_text("a file")
 
 
 def tree(folder: Path) -> dict[str, str]:

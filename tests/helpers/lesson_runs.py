@@ -1,7 +1,5 @@
 """Execute the lessons for the tests: each once, with small numbers, for all who read it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator
@@ -91,6 +89,12 @@ class LessonRun:
     def printed(self) -> str:
         """All text that the cells printed."""
         return "".join(output.get("text", "") for output in self._outputs())
+
+    @property
+    def shown(self) -> str:
+        """What the cells show, in words: tables, and pictures' alternative texts."""
+        data = (output.get("data", {}) for output in self._outputs())
+        return "\n".join(bundle.get("text/plain", "") for bundle in data)
 
     @property
     def complaints(self) -> list[str]:

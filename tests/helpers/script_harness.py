@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,14 +116,18 @@ def finish(command: list, check: bool, timeout: float, **options) -> Run:
     return Run(done.returncode, done.stdout, done.stderr)
 
 
+def replaced(text: str, edits: Iterable[tuple[str, str]]) -> str:
+    """The text with others in the place of these, each of which occurs once."""
+    for old, new in edits:
+        assert text.count(old) == 1, f"this is there {text.count(old)} times: {old}"
+        text = text.replace(old, new)
+    return text
+
+
 def copied(name: str, folder: Path, *edits: tuple[str, str]) -> Path:
     """Copy scripts/train/NAME alone into `folder`, with texts replaced; each occurs once."""
-    text = (TRAIN / name).read_text()
-    for old, new in edits:
-        assert text.count(old) == 1, f"{name} has this {text.count(old)} times: {old}"
-        text = text.replace(old, new)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text(text)
+    (folder / name).write_text(replaced((TRAIN / name).read_text(), edits))
     return folder / name
 
 
@@ -201,15 +206,12 @@ def ten_steps(digits, common_folder) -> list[np.ndarray]:
 
     Trained once for all tests and all workers.
     """
-    import torch
-
     folder = common_folder / "ten-steps"
     with FileLock(f"{folder}.lock"):
         if not (folder / "model" / "model.pt").exists():
             script = copied("train_torch.py", folder)
             start(alone(), script, *TEN_STEPS, *channels(digits))
-    saved = torch.load(folder / "model" / "model.pt", weights_only=True)["state_dict"]
-    return [value.numpy() for value in saved.values()]
+    return list(weights(folder).values())
 
 
 def largest_difference(first: list[np.ndarray], other: list[np.ndarray]) -> float:
@@ -226,9 +228,9 @@ def weights(folder: Path) -> dict[str, np.ndarray]:
     return {name: value.numpy() for name, value in state.items()}
 
 
-def difference(first: Path, other: Path) -> float:
-    """The largest difference of any weight of two saved models."""
-    first, second = weights(first), weights(other)
+def difference(first: Path, other: Path, weights_of=weights) -> float:
+    """The largest difference of any weight of two saved models, which `weights_of` reads."""
+    first, second = weights_of(first), weights_of(other)
     assert first.keys() == second.keys()
     return max(float(np.abs(first[name] - second[name]).max()) for name in first)
 

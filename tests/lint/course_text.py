@@ -1,7 +1,5 @@
 """Read the course's texts with their line numbers: cells of lessons, rows of Markdown tables."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

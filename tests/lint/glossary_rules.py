@@ -1,7 +1,5 @@
 """The glossary: every term in four languages and in its lesson, and one name for one thing."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The instructor's pages lead where they say."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import re

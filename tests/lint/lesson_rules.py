@@ -1,7 +1,5 @@
 """What a reader of a notebook may rely on."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

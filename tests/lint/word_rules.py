@@ -1,7 +1,5 @@
 """The field's words, in names and in texts: words.toml has those that are not."""
 
-from __future__ import annotations
-
 import ast
 import re
 import tomllib

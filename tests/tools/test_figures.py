@@ -1,7 +1,5 @@
 """`make figures`: the README's pictures are those of the recorded run."""
 
-from __future__ import annotations
-
 import base64
 import html
 import io
@@ -15,19 +13,14 @@ from tools import figures
 from workshop.course.lessons import chosen
 
 
-def png(colour):
-    buffer = io.BytesIO()
-    Image.new("RGB", (40, 20), colour).save(buffer, "PNG")
-    return buffer.getvalue()
-
-
 def executed(folder, pictures=3):
     """A run: its first lessons have a tagged cell with a picture."""
     folder.mkdir()
     about = {"date": "2026-11-22", "commit": "abc1234", "machine": "a machine, 2 cores"}
     (folder / "run.json").write_text(json.dumps(about))
     for count, lesson in enumerate(chosen(())):
-        data = base64.b64encode(png((count, 0, 0))).decode()
+        Image.new("RGB", (40, 20), (count, 0, 0)).save(buffer := io.BytesIO(), "PNG")
+        data = base64.b64encode(buffer.getvalue()).decode()
         alt = html.escape(f'Picture "{count}"')
         shown = {"text/html": f'<img alt="{alt}" width="40" src="data:image/png;base64,{data}">'}
         outputs = [nbformat.v4.new_output("display_data", data=shown)]

@@ -1,7 +1,5 @@
 """The tables of the instructor's guide: in step, adding up, and costs computed a second time."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 

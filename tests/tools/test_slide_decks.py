@@ -1,7 +1,5 @@
 """Which cells of a lesson are on its slides. tests/browser looks at the decks themselves."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,7 +1,5 @@
 """However a job on narrow links ends, no namespace, bridge, cable or discipline is left."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

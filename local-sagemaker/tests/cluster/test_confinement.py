@@ -1,7 +1,5 @@
 """What a job can do to the machine that it runs on, and to the emulator."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -81,13 +79,11 @@ def targets(request):
 
 def left_running(targets: dict) -> bool:
     """Whether the process that reach_out.py leaves still runs. It is ended."""
-    result = False
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            if process.cmdline() == ["sleep", targets["sleep"]]:
-                process.kill()
-                result = True
-    return result
+    sleeps = ["sleep", targets["sleep"]]
+    left = [item for item in psutil.process_iter(["cmdline"]) if item.info["cmdline"] == sleeps]
+    for process in left:
+        process.kill()
+    return bool(left)
 
 
 def tried(emulator, name: str, targets: dict, **extra) -> set[str]:

@@ -1,7 +1,5 @@
 """Jobs on narrow links: the rate holds in both directions, and what holds is said."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

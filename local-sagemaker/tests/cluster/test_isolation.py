@@ -1,14 +1,12 @@
 """What instances are made of: namespaces for root and for others, processes elsewhere."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path
 
 import pytest
 from bandwidth_helpers import started
-from emulator_harness import SCRIPTS, command_request, estimator, start, until_gone
+from emulator_harness import SCRIPTS, command_request, ended, estimator, records, start, until_gone
 from nobody_helpers import only_root, run_as_nobody
 
 from local_sagemaker.cluster.namespace_instances import BRIDGE_ADDRESS
@@ -18,11 +16,6 @@ from local_sagemaker.training.shared_folder import VARIABLE
 MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
 HOSTS = ["algo-1", "algo-2"]
 NARROW = {"LOCAL_SAGEMAKER_BANDWIDTH": "1mbit"}
-
-
-def seen(job) -> list[dict]:
-    assert job.status == "Completed", job.description.get("FailureReason")
-    return [json.loads(line) for line in job.lines("SEEN")]
 
 
 @pytest.mark.namespaces
@@ -47,8 +40,7 @@ def test_all_instances_write_to_a_shared_folder_and_to_nothing_beside_it(emulato
         command = [sys.executable, "-c", WRITE, str(folder)]
         body = command_request(f"writes-{folder.name}", command, 2)
         body["Environment"] = {VARIABLE: str(shared)}
-        emulator.client("sagemaker").create_training_job(**body)
-        assert emulator.wait(body["TrainingJobName"]).status == status
+        assert ended(emulator, body).status == status
     assert {path.name for path in shared.iterdir()} == set(HOSTS)
     assert not list(beside.iterdir())
 
@@ -58,7 +50,7 @@ def test_an_instance_that_outlives_the_others_still_reaches_the_gateway(emulator
     """A bridge whose hardware address is one port's changes it when that instance ends."""
     script = [str(SCRIPTS / "outlive.py")]
     job = emulator.wait(started(emulator, "outlives", None, script, InstanceCount=3))
-    assert job.status == "Completed", job.description.get("FailureReason")
+    assert job.status == "Completed", job.failure_reason
     assert job.lines("FIRST") == ["reached"] * 3
     assert set(job.lines("ADDRESS")) == {BRIDGE_ADDRESS}
     assert job.lines("AGAIN") == ["reached"]
@@ -109,7 +101,7 @@ def plain(tmp_path_factory):
 
 def test_without_namespaces_variables_are_the_same_and_tf_configs_ports_exist(plain):
     job = plain("servers")
-    result = sorted(seen(job), key=lambda item: item["SM_CURRENT_HOST"])
+    result = sorted(records(job, "SEEN"), key=lambda item: item["SM_CURRENT_HOST"])
     assert [item["SM_CURRENT_HOST"] for item in result] == HOSTS
     assert [json.loads(item["SM_HOSTS"]) for item in result] == [HOSTS, HOSTS]
     for item in result:
@@ -127,7 +119,7 @@ def test_without_namespaces_variables_are_the_same_and_tf_configs_ports_exist(pl
 
 @pytest.mark.parametrize("launcher", ["mpi", "torchrun"])
 def test_without_namespaces_all_ranks_find_each_other(plain, launcher):
-    result, ranks = seen(plain(launcher)), 4 if launcher == "mpi" else 2
+    result, ranks = records(plain(launcher), "SEEN"), 4 if launcher == "mpi" else 2
     assert sorted(int(item["rank"]) for item in result) == list(range(ranks))
     assert {int(item["size"]) for item in result} == {ranks}
 

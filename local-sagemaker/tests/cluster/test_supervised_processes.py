@@ -1,7 +1,5 @@
 """Commands under a supervisor: what they print, how they end, and that nothing is left of them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -11,7 +9,7 @@ import time
 
 import psutil
 import pytest
-from emulator_harness import gone, until, wait_until_gone
+from emulator_harness import gone, python, until, wait_until_gone
 
 import local_sagemaker
 
@@ -45,10 +43,6 @@ class Running:
 
     def until_it_ends(self) -> None:
         until(lambda: not self.thread.is_alive())
-
-
-def python(code: str) -> list[str]:
-    return [sys.executable, "-c", code]
 
 
 # Starts a process in a session of its own, which outlives it unless somebody looks for it.

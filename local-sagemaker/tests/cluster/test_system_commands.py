@@ -1,11 +1,9 @@
 """`ip` and `tc`: found outside an ordinary user's PATH, and done without where they are missing."""
 
-from __future__ import annotations
-
 import sys
-from pathlib import Path
 
 import pytest
+from emulator_harness import executable
 
 from local_sagemaker.cluster import linux, probe
 from local_sagemaker.emulator_error import EmulatorError
@@ -13,22 +11,14 @@ from local_sagemaker.emulator_error import EmulatorError
 INSTALL = "the command `{}` is missing: install the package iproute2"
 
 
-def program(folder: Path, name: str) -> str:
-    folder.mkdir(exist_ok=True)
-    path = folder / name
-    path.write_text("#!/bin/sh\n")
-    path.chmod(0o755)
-    return str(path)
-
-
 def test_path_comes_first_and_then_the_systems_folders(tmp_path, monkeypatch):
     assert {"/usr/sbin", "/sbin"} <= set(linux.SYSTEM_FOLDERS)  # Debian's
-    beyond = program(tmp_path / "sbin", "tc")
+    beyond = executable(tmp_path / "sbin" / "tc", "#!/bin/sh\n")
     monkeypatch.setattr(linux, "SYSTEM_FOLDERS", (str(tmp_path / "sbin"),))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    assert linux.system_command("tc") == beyond
-    private = program(tmp_path / "bin", "tc")
-    assert linux.system_command("tc") == private
+    assert linux.system_command("tc") == str(beyond)
+    private = executable(tmp_path / "bin" / "tc", "#!/bin/sh\n")
+    assert linux.system_command("tc") == str(private)
     assert linux.system_command("ip") is None
 
 

@@ -1,12 +1,10 @@
 """Archives that are damaged, or that try to leave their place, as a job's source_dir."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 import uuid
 
-from emulator_harness import request
+from emulator_harness import completed, request
 
 SCRIPT = b"print('TRAINED')\n"
 OUTSIDE = f"escaped-{uuid.uuid4().hex}"  # what an archive tries to write, and must not
@@ -48,8 +46,7 @@ def test_an_archive_that_climbs_stays_inside_its_directory(emulator, tmp_path):
         entry("device", kind=tarfile.CHRTYPE),
         entry("pipe", kind=tarfile.FIFOTYPE),
     ]
-    job = emulator.wait(begun(emulator, archive(*members)))
-    assert job.status == "Completed", job.description.get("FailureReason")
+    job = completed(emulator.wait(begun(emulator, archive(*members))))
     output = "\n".join(line for lines in job.log.values() for line in lines)
     assert "TRAINED" in output
     assert "outside the code directory" in output

@@ -7,17 +7,14 @@ Jobs with TF_CONFIG are those of test_isolation.py and of lessons 03 and 05; one
 stand-in is that of lesson 07.
 """
 
-from __future__ import annotations
-
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from emulator_harness import estimator, start, unpacked
+from emulator_harness import captured, estimator, records, start, unpacked
 
 from local_sagemaker.container import framework
 from local_sagemaker.pytest_plugin import BUCKET, sdk_session
@@ -29,9 +26,7 @@ MPI = {"mpi": {"enabled": True, "processes_per_host": 2, "custom_mpi_options": "
 
 
 def seen(job) -> list[dict]:
-    assert job.status == "Completed", job.description.get("FailureReason")
-    ranks = [json.loads(line) for line in job.lines("SEEN")]
-    return sorted(ranks, key=lambda rank: rank["hostname"])
+    return sorted(records(job, "SEEN"), key=lambda rank: rank["hostname"])
 
 
 @pytest.fixture(scope="module")
@@ -173,9 +168,7 @@ def toolkit(jobs, tmp_path_factory):
     env |= {"PATH": os.environ["PATH"], "TRAINING_JOB_NAME": job.name}
     # The image says which framework module the toolkit calls; the emulator has its own.
     env["SAGEMAKER_TRAINING_MODULE"] = "local_sagemaker.container.framework:main"
-    done = subprocess.run(
-        [sys.executable, TOOLKIT_SAYS, base], env=env, capture_output=True, text=True, timeout=120
-    )
+    done = captured([sys.executable, TOOLKIT_SAYS, base], env=env, timeout=120)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

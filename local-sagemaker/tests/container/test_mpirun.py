@@ -1,7 +1,5 @@
 """The translation of the toolkit's Open MPI 4 command line to Open MPI 5."""
 
-from __future__ import annotations
-
 import importlib.machinery
 import importlib.util
 import shlex

@@ -3,8 +3,6 @@
 The jobs of all tests are started together, once: most of their time is Python's imports.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import re

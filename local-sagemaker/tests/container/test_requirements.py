@@ -1,7 +1,5 @@
 """requirements.txt beside a script: installed on the instance, and nowhere else."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import subprocess
@@ -10,7 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from emulator_harness import estimator, start
+from emulator_harness import completed, estimator, start
 
 from local_sagemaker.container.toolkit_patches import constraints
 
@@ -49,8 +47,8 @@ def _hash(text: str) -> str:
 
 
 @pytest.fixture
-def source(tmp_path):
-    """A source_dir whose requirements come from a folder, with no network."""
+def job_with(emulator, sdk, tmp_path):
+    """A function: run a job with these requirements, which come from a folder: no network."""
     (tmp_path / "script.py").write_text(SCRIPT)
     wheel(tmp_path, NAME, "1.0", code="VALUE = 42\n")
     # A torchvision that fits this machine's torch, and a newer one that would draw another torch.
@@ -58,19 +56,17 @@ def source(tmp_path):
     wheel(tmp_path, "torchvision", "99.0", "torch==99.0")
     wheel(tmp_path, "torch", "99.0")
 
-    def needs(*lines: str) -> str:
+    def run(*lines: str):
         head = ["--no-index", "--find-links ."]
         (tmp_path / "requirements.txt").write_text("\n".join([*head, *lines]) + "\n")
-        return str(tmp_path)
+        options = {"source_dir": str(tmp_path), "instance_count": 1}
+        return emulator.wait(start(estimator(sdk, "script.py", **options)))
 
-    return needs
+    return run
 
 
-def test_a_package_for_the_job_alone_and_the_frameworks_stay_as_they_are(emulator, sdk, source):
-    folder = source(f"{NAME}==1.0", "torchvision")
-    job_estimator = estimator(sdk, "script.py", source_dir=folder, instance_count=1)
-    job = emulator.wait(start(job_estimator))
-    assert job.status == "Completed", job.description.get("FailureReason")
+def test_a_package_for_the_job_alone_and_the_frameworks_stay_as_they_are(job_with):
+    job = completed(job_with(f"{NAME}==1.0", "torchvision"))
     assert job.lines("IMPORTED") == ["42"]
     torch = constraints("")[0].partition("==")[2]
     fits = PIN.partition("==")[2] if PIN else "1.0"
@@ -80,10 +76,8 @@ def test_a_package_for_the_job_alone_and_the_frameworks_stay_as_they_are(emulato
     assert not list(Path(sys.prefix).glob(f"lib/python*/site-packages/{NAME}*"))
 
 
-def test_a_package_that_is_not_to_be_had(emulator, sdk, source):
-    folder = source("workshop-no-such-package==7.0")
-    job_estimator = estimator(sdk, "script.py", source_dir=folder, instance_count=1)
-    job = emulator.wait(start(job_estimator))
+def test_a_package_that_is_not_to_be_had(job_with):
+    job = job_with("workshop-no-such-package==7.0")
     assert job.status == "Failed"
     reason = job.description["FailureReason"]
     assert reason.startswith("AlgorithmError: InstallRequirementsError")

@@ -1,11 +1,10 @@
 """The SMDDP stand-in gives what gloo gives."""
 
-from __future__ import annotations
-
 import os
-import subprocess
 import sys
 from pathlib import Path
+
+from emulator_harness import captured
 
 import local_sagemaker
 
@@ -45,12 +44,8 @@ os._exit(0)  # a thread of gloo may abort while Python is taken down (pytorch/py
 
 
 def test_all_reduce_and_ddp(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path / "store")],
-        env={**os.environ, "PYTHONPATH": str(SITE), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "store")]
+    env = os.environ | {"PYTHONPATH": str(SITE), "OMP_NUM_THREADS": "1"}
+    done = captured(command, env=env, timeout=240)
     output = sorted(line for line in done.stdout.splitlines() if line.startswith("EQUAL"))
     assert output == ["EQUAL 0", "EQUAL 1"], done.stdout + done.stderr[-3000:]

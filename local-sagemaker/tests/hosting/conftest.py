@@ -1,7 +1,5 @@
 """One endpoint for the tests of serving."""
 
-from __future__ import annotations
-
 import pytest
 from hosting_helpers import Served
 

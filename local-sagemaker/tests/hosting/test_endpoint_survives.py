@@ -1,7 +1,5 @@
 """An emulator that is killed or taken down: workers end, endpoints come back."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The forms of a request to TensorFlow's serving image, rule by rule, without TensorFlow."""
 
-from __future__ import annotations
-
 import json
 import re
 

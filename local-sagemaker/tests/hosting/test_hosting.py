@@ -1,7 +1,6 @@
 """Endpoints of models without a framework: life, answers, several at once, tags, deletion."""
 
-from __future__ import annotations
-
+import contextlib
 import http.client
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -155,13 +154,11 @@ def worker_of(name: str) -> tuple[int, str]:
 
 def post(port: int, path: str, method: str = "POST", **headers: str) -> int:
     """The status of a request that a worker gets from elsewhere than its endpoint."""
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    try:
-        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    with contextlib.closing(connection):
         connection.request(method, path, None if method == "GET" else b"[1]", sent)
         return connection.getresponse().status
-    finally:
-        connection.close()
 
 
 WEB_PAGE = {"Content_Type": "text/plain", "Origin": "http://evil.test"}  # no-cors

@@ -1,7 +1,5 @@
 """Models that cannot be loaded, workers that end or hang: the reason is told, nothing is stuck."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

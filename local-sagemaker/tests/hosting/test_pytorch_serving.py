@@ -5,8 +5,6 @@ processor they are equal to the last bit, and the last bits may differ where a b
 size takes another kernel. So equality is to 1e-6 of probabilities.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -2,10 +2,9 @@
 every form, with handlers and as a batch transform; here is what that lesson has no need of.
 """
 
-from __future__ import annotations
-
-import subprocess
 import sys
+
+from emulator_harness import captured
 
 # One process, because TensorFlow takes seconds to import.
 PROGRAM = """
@@ -69,7 +68,5 @@ print("ALL RIGHT")
 
 
 def test_a_saved_model(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path)], capture_output=True, text=True
-    )
+    done = captured([sys.executable, "-c", PROGRAM, str(tmp_path)])
     assert done.stdout.endswith("ALL RIGHT\n"), done.stdout + done.stderr

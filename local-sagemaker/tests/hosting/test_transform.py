@@ -1,7 +1,5 @@
 """Batch transform of a model without a framework: splitting, assembling, failing, stopping."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

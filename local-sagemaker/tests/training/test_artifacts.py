@@ -1,7 +1,5 @@
 """/opt/ml/model, /opt/ml/output/data and /opt/ml/checkpoints -> S3, and back."""
 
-from __future__ import annotations
-
 import io
 import os
 import shutil
@@ -12,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
-from emulator_harness import command_request, request, until_status
+from emulator_harness import command_request, ended, request, until_status
 
 from local_sagemaker.core.s3_input import DataError
 from local_sagemaker.protocol.errors import AwsError
@@ -221,11 +219,9 @@ def test_checkpoints_in_another_place_are_refused(job):
 
 
 @pytest.mark.namespaces
-def test_a_job_that_is_told_to_stop_while_it_uploads_stops_at_once(emulator):
-    api, name = emulator.client("sagemaker"), "uploads-long"
-    api.create_training_job(
-        **command_request(name, ["/bin/sh", "-c", "truncate -s 1000G /opt/ml/model/big"])
-    )
+def test_a_job_that_is_told_to_stop_while_it_uploads_stops_at_once(emulator, api):
+    name, command = "uploads-long", "truncate -s 1000G /opt/ml/model/big"
+    api.create_training_job(**command_request(name, ["/bin/sh", "-c", command]))
     until_status(emulator, name, "Uploading")
     api.stop_training_job(TrainingJobName=name)
     assert emulator.wait(name, seconds=20).status == "Stopped"
@@ -244,7 +240,5 @@ def test_where_nothing_can_be_uploaded_the_scripts_own_failure_is_the_reason(
 ):
     name = f"nowhere-{ends.replace(' ', '-')}"
     to = {"OutputDataConfig": {"S3OutputPath": "s3://no-such-bucket-here/x"}}
-    body = command_request(name, ["/bin/sh", "-c", FAILS_LATE + ends], **to)
-    emulator.client("sagemaker").create_training_job(**body)
-    job = emulator.wait(name)
+    job = ended(emulator, command_request(name, ["/bin/sh", "-c", FAILS_LATE + ends], **to))
     assert job.status == "Failed" and reason in job.description["FailureReason"]

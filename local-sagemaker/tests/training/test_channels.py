@@ -1,7 +1,5 @@
 """S3 -> /opt/ml/input/data/<channel>: which files, under which names, on which host."""
 
-from __future__ import annotations
-
 import uuid
 from pathlib import Path
 

@@ -1,13 +1,11 @@
 """Jobs in a VPC: who reaches whom, S3 and a package index, as the network's own rules say."""
 
-from __future__ import annotations
-
 import itertools
 import socket
 import sys
 
 import pytest
-from emulator_harness import command_request, request
+from emulator_harness import command_request, completed, ended, request
 from vpc_helpers import ANYWHERE, Network, knocking
 
 from local_sagemaker.cluster.spec import Connectivity
@@ -125,8 +123,7 @@ def test_a_nat_gateway_leads_out_if_its_own_subnet_does(emulator, network, publi
 def test_instances_of_an_open_group_reach_each_other(emulator, network):
     network.let_in()
     network.s3_endpoint()
-    job = knocking(emulator, "vpc-open-group", network.config, 2)
-    assert job.status == "Completed", job.description.get("FailureReason")
+    job = completed(knocking(emulator, "vpc-open-group", network.config, 2))
     assert job.lines("PEER") == ["reached", "reached"]
     assert job.lines("S3") == ["reached", "reached"]
     assert set(job.lines("PROXY")) == {"ConnectionRefusedError"}  # no NAT: no way to an index
@@ -136,8 +133,7 @@ def test_instances_of_an_open_group_reach_each_other(emulator, network):
 @pytest.mark.namespaces
 def test_instances_of_a_closed_group_do_not(emulator, network):
     network.s3_endpoint()
-    job = knocking(emulator, "vpc-closed-group", network.config, 2, "closed")
-    assert job.status == "Completed", job.description.get("FailureReason")
+    job = completed(knocking(emulator, "vpc-closed-group", network.config, 2, "closed"))
     assert job.lines("PEER") == ["TimeoutError", "TimeoutError"]  # no answer at all, as on AWS
     assert len(job.lines("NOBODY CAME")) == 2
     assert job.lines("S3") == ["reached", "reached"]
@@ -157,8 +153,7 @@ def test_without_a_way_to_s3_the_download_fails(emulator, network):
     source = {"S3DataType": "S3Prefix", "S3Uri": f"s3://{BUCKET}/data"}
     channel = {"ChannelName": "training", "DataSource": {"S3DataSource": source}}
     body = request("vpc-no-s3", VpcConfig=network.config, InputDataConfig=[channel])
-    emulator.client("sagemaker").create_training_job(**body)
-    job = emulator.wait("vpc-no-s3")
+    job = ended(emulator, body)
     assert job.status == "Failed"
     assert job.description["FailureReason"].startswith(
         "ClientError: Data download failed:Please ensure that the subnet's route table has a route"

@@ -1,7 +1,5 @@
 """FailureReason from what an instance left behind."""
 
-from __future__ import annotations
-
 import pytest
 
 from local_sagemaker.core.records import internal, shorten

@@ -1,7 +1,5 @@
 """The variables that an instance starts with."""
 
-from __future__ import annotations
-
 import os
 import urllib.request
 

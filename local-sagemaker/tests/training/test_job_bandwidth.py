@@ -1,9 +1,7 @@
 """What a job asks of its links, and what is refused."""
 
-from __future__ import annotations
-
 import pytest
-from emulator_harness import request
+from emulator_harness import executable, request
 
 from local_sagemaker.cluster import bandwidth, linux
 from local_sagemaker.cluster.bandwidth import Bandwidth, parse
@@ -96,10 +94,9 @@ KERNELS = {  # what tc refuses -> what the job's log says, and whether the rate 
 @pytest.mark.parametrize("refused", KERNELS)
 def test_what_a_kernel_lacks_is_said(tmp_path, monkeypatch, refused):
     """A job goes on with less; a port is delayed first and limited then."""
-    program, seen = tmp_path / "tc", tmp_path / "seen"
+    seen = tmp_path / "seen"
     if refused:
-        program.write_text(FAKE_TC)
-        program.chmod(0o755)
+        executable(tmp_path / "tc", FAKE_TC)
     monkeypatch.setattr(linux, "SYSTEM_FOLDERS", ())
     for name, value in {"PATH": tmp_path, "SEEN": seen, "REFUSED": refused or ""}.items():
         monkeypatch.setenv(name, str(value))

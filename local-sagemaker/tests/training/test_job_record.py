@@ -1,13 +1,12 @@
 """A job's record: its steps, also when they come at the wrong moment or the disk is full."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
 import subprocess
 import sys
 import time
+from unittest import mock
 
 import pytest
 from botocore.credentials import Credentials
@@ -105,10 +104,8 @@ def test_no_bill_for_a_job_that_never_started(record):
 
 
 def test_on_a_full_disk_a_job_still_ends(record, monkeypatch):
-    def full(_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(files.os, "fsync", full)
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    monkeypatch.setattr(files.os, "fsync", mock.Mock(side_effect=full))
     with pytest.raises(OSError, match="No space left"):
         record.end("Failed", reason="why")
     assert record.ended

@@ -1,7 +1,5 @@
 """kill -9 under writers, again and again: nothing that was acknowledged is lost."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import itertools

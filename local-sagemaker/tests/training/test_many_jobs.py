@@ -1,7 +1,5 @@
 """Jobs one after the other and at once leave nothing: no process, file, thread, port or memory."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

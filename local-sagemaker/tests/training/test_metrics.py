@@ -1,7 +1,5 @@
 """Metric definitions: what a job's log lines become."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,14 +1,14 @@
 """Spot jobs: interrupted when asked for, started again with their checkpoints, ended in time."""
 
-from __future__ import annotations
-
 import itertools
 import uuid
 
 import pytest
-from click.testing import CliRunner
+from command_harness import run
 from emulator_harness import (
     command_request,
+    completed,
+    ended,
     estimator,
     request,
     start,
@@ -18,7 +18,7 @@ from emulator_harness import (
     until_log,
 )
 
-from local_sagemaker.cli import main as command
+from local_sagemaker.cli import main
 from local_sagemaker.pytest_plugin import BUCKET
 from local_sagemaker.training import spot
 
@@ -50,8 +50,7 @@ def test_an_interrupted_job_resumes_from_its_checkpoint_on_every_instance(emulat
     for host in ("algo-1", "algo-2"):  # both have begun, however busy this machine is
         until_log(emulator, name, f"COUNT {host} 3")
     spot.ask(emulator.state, name)
-    job = emulator.wait(name, seconds=180)
-    assert job.status == "Completed", job.description
+    job = completed(emulator.wait(name, seconds=180))
     assert statuses(job.description) == [*ONCE, "Interrupted", *ONCE, "Uploading", "Completed"]
     assert set(job.lines("NOTICE")) == {"algo-1", "algo-2"}
     assert any("were interrupted" in line for line in job.lines("[local]"))
@@ -79,17 +78,16 @@ def check_times(description: dict) -> None:
         assert item["EndTime"] == following["StartTime"]
 
 
-def interrupted(emulator, monkeypatch, name: str) -> tuple[int, str]:
+def interrupted(emulator, name: str) -> tuple[int, str]:
     """What `local-sagemaker interrupt` answers."""
-    monkeypatch.setenv("LOCAL_SAGEMAKER_STATE_DIR", str(emulator.state))
-    done = CliRunner().invoke(command, ["interrupt", name])
+    done = run(main, emulator.state, "interrupt", name)
     return done.exit_code, done.output
 
 
-def test_the_command_interrupts_and_a_stubborn_script_is_killed(emulator, sdk, monkeypatch):
+def test_the_command_interrupts_and_a_stubborn_script_is_killed(emulator, sdk):
     name = start(counting(sdk, 100_000, "stay", instance_count=1))
     until_log(emulator, name, "COUNT algo-1 3")
-    message = interrupted(emulator, monkeypatch, name)
+    message = interrupted(emulator, name)
     assert message == (0, f"{name}: its instances are taken away; it starts again on others.\n")
     until(
         lambda: str(emulator.log(name)["algo-1"]).count("FROM") == 2, 90, "it did not start again"
@@ -98,19 +96,19 @@ def test_the_command_interrupts_and_a_stubborn_script_is_killed(emulator, sdk, m
     job = emulator.wait(name)
     assert numbers(job, "FROM", "algo-1")[1] >= 3
     assert statuses(job.description) == [*ONCE, "Interrupted", *ONCE, "Stopping", "Stopped"]
-    code, message = interrupted(emulator, monkeypatch, name)
+    code, message = interrupted(emulator, name)
     assert (code, "has ended already: Stopped" in message) == (2, True)
 
 
 @pytest.mark.namespaces
-def test_a_job_that_is_not_spot_is_not_interrupted(emulator, monkeypatch):
-    name, api = "not-spot", emulator.client("sagemaker")
+def test_a_job_that_is_not_spot_is_not_interrupted(emulator, api):
+    name = "not-spot"
     api.create_training_job(**command_request(name, ["sleep", "600"]))
-    code, message = interrupted(emulator, monkeypatch, name)
+    code, message = interrupted(emulator, name)
     assert (code, "has no spot instances" in message) == (2, True)
     api.stop_training_job(TrainingJobName=name)
     assert "Interrupted" not in statuses(emulator.wait(name).description)
-    code, message = interrupted(emulator, monkeypatch, "no-such-job-as-this")
+    code, message = interrupted(emulator, "no-such-job-as-this")
     assert (code, "`local-sagemaker jobs` lists them" in message) == (1, True)
 
 
@@ -120,8 +118,7 @@ def test_max_wait(emulator):
     limits = {"MaxRuntimeInSeconds": 3, "MaxWaitTimeInSeconds": 3}
     spot_job = {"EnableManagedSpotTraining": True, "StoppingCondition": limits}
     body = command_request("waits-too-long", ["sleep", "600"], **spot_job)
-    emulator.client("sagemaker").create_training_job(**body)
-    job = emulator.wait("waits-too-long")
+    job = ended(emulator, body)
     assert (job.status, job.description["SecondaryStatus"]) == ("Stopped", "MaxWaitTimeExceeded")
     assert statuses(job.description)[-2:] == ["Stopping", "MaxWaitTimeExceeded"]
 

@@ -1,7 +1,6 @@
 """The capstone: what its grader gives to the reference, to each fault left in and to tricks."""
 
 import hashlib
-import importlib.util
 import json
 import re
 import shutil
@@ -12,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from script_harness import module, replaced
 
 from workshop.paths import NOTEBOOKS
 
@@ -40,9 +40,7 @@ def folder(tmp_path):
 @pytest.fixture
 def grader(folder):
     """That folder's grade.py as a module."""
-    spec = importlib.util.spec_from_file_location("capstone_grade", folder / "grade.py")
-    spec.loader.exec_module(module := importlib.util.module_from_spec(spec))
-    return module
+    return module("grade.py", folder)
 
 
 def main(grader, monkeypatch, *words):
@@ -61,11 +59,7 @@ def grade(folder, *words):
 
 def replace(folder, *changes):
     path = folder / "train_many.py"
-    text = path.read_text()
-    for old, new in changes:
-        assert text.count(old) == 1, old
-        text = text.replace(old, new)
-    path.write_text(text)
+    path.write_text(replaced(path.read_text(), changes))
 
 
 @pytest.mark.timeout(600)

@@ -19,6 +19,7 @@ import jupytext
 import nbformat
 import pytest
 import torch.distributed as dist
+from script_harness import replaced
 
 from tools import exercises as generate
 from workshop.failures import five_jobs
@@ -131,9 +132,7 @@ def changed(source, number, other):
     if "answer" in other:
         lines = other["answer"]
         text = generate.SOLUTION.sub(lambda match: textwrap.indent(lines, match[1]), text)
-    for old, new in other.get("changes", []):
-        assert text.count(old) == 1, f"{number} has this {text.count(old)} times: {old}"
-        text = text.replace(old, new)
+    text = replaced(text, other.get("changes", []))
     names = {"__name__": "__main__"}
     exec(imports, names)
     for exercise in exercises.values():  # an answer may call that of an exercise before

@@ -10,11 +10,9 @@ import json
 import nbformat
 import pytest
 from course_text import COVERAGE, read, table
-from lesson_runs import lesson_run
 
 from workshop.lesson.results import MIME
 
-__all__ = ["lesson_run"]
 ROWS = [row.cells for header in ("| row |", "| also |") for row in table(read(COVERAGE), header)]
 RESULTS = [row[-3:] for row in ROWS if row[-1].startswith("result ")]
 

@@ -45,18 +45,15 @@ def sent(state: Path) -> list[dict]:
 
 def only_here(request: dict) -> bool:
     """Whether a lesson starts this job on the emulator alone: it says so where it does."""
-    settings, links = request["HyperParameters"], request.get("Environment", {})
-    narrowed = links.get("LOCAL_SAGEMAKER_BANDWIDTH", "wide") != "wide"
-    lesson_06 = "-links-" in request["TrainingJobName"]
-    lesson_12 = "-less-often-" in request["TrainingJobName"]
+    settings, name = request["HyperParameters"], request["TrainingJobName"]
+    link = request.get("Environment", {}).get("LOCAL_SAGEMAKER_BANDWIDTH", "wide")
+    lesson_06, lesson_12 = "-links-" in name, "-less-often-" in name
     return (
-        (lesson_06 and narrowed and "algorithms" not in settings)
-        or (
-            lesson_06 and links.get("LOCAL_SAGEMAKER_BANDWIDTH", "").startswith("1gbit")
-        )  # one zone or two
-        or links.get("LOCAL_SAGEMAKER_BANDWIDTH", "").endswith("ms")  # lesson 02, where netem works
-        or (lesson_12 and narrowed)
-        or links.get("LOCAL_SAGEMAKER_BANDWIDTH") == "by-type"
+        (lesson_06 and link != "wide" and "algorithms" not in settings)
+        or (lesson_06 and link.startswith("1gbit"))  # one zone or two
+        or link.endswith("ms")  # lesson 02, where netem works
+        or (lesson_12 and link != "wide")
+        or link == "by-type"
         or "sagemaker_distributed_dataparallel_enabled" in settings
     )
 

@@ -42,21 +42,14 @@ def check_the_overlap(events):
     assert len(buckets) >= 3 and sum(len(event["tensors"]) for event in buckets) == 104
     first = sum(n_bytes for _, n_bytes in buckets[0]["tensors"])
     assert sum(n for _, n in buckets[0]["tensors"][:-1]) < 2**20 < first, "it closes at 1 MiB"
-    spans = [event for event in events if event["event"] == "span"]
+
+    def spans(rank, setting, kind):
+        words = {"event": "span", "rank": rank, "setting": setting, "kind": kind}
+        return [event for event in events if words.items() <= event.items()]
+
     for rank in (0, 1):
-        by_setting = {
-            setting: [
-                event for event in spans if (event["setting"], event["rank"]) == (setting, rank)
-            ]
-            for setting in ("one bucket", "DDP's buckets")
-        }
-        sent = {
-            name: [o for o in event if o["kind"] == "all-reduce"]
-            for name, event in by_setting.items()
-        }
-        assert len(sent["one bucket"]) == 1 and len(sent["DDP's buckets"]) == len(buckets)
-        (backward,) = (
-            event for event in by_setting["DDP's buckets"] if event["kind"] == "backward"
-        )
-        started = min(event["start_ms"] for event in sent["DDP's buckets"])
+        sent = spans(rank, "DDP's buckets", "all-reduce")
+        assert len(spans(rank, "one bucket", "all-reduce")) == 1 and len(sent) == len(buckets)
+        (backward,) = spans(rank, "DDP's buckets", "backward")
+        started = min(event["start_ms"] for event in sent)
         assert started < backward["start_ms"] + backward["ms"]

@@ -46,12 +46,6 @@ def test_lesson_05_without_horovod(run_again, without_horovod):
     check_what_was_measured(run.results)
 
 
-def texts(run):
-    """What the cells show, in words: tables, and pictures' alternative texts."""
-    outputs = [output for cell in run.notebook.cells for output in cell.get("outputs", [])]
-    return "".join(output.get("data", {}).get("text/plain", "") for output in outputs)
-
-
 FEWER = {
     "02": {},
     "03": {"steps": 40, "epochs": 6, "learning_rates": [0.1], "expected_accuracy": 0},
@@ -71,8 +65,8 @@ def test_a_lesson_without_narrow_links(run_again, number):
     if number == "06":
         shown = {(row["placement"], row["algorithm"]) for row in run.results["placed"]}
         assert {("1 x 8", "gloo"), ("2 x 4", "gloo"), ("4 x 2", "hierarchical")} <= shown
-        assert "recorded elsewhere" in texts(run), "the figures' titles"
+        assert "recorded elsewhere" in run.shown, "the figures' titles"
         return
-    assert "recorded elsewhere" in texts(run), "the answers to the guesses"
+    assert "recorded elsewhere" in run.shown, "the answers to the guesses"
     for name in set(reference_results.NEEDED[number]) - {"steps"}:
         assert run.results[name] == recorded.results[name], name

@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from script_harness import replaced
 
 HERE = Path(__file__).parent
 MUTANTS = tomllib.loads((HERE / "mutants.toml").read_text())
@@ -37,11 +38,7 @@ def mutated(name: str, folder: Path) -> Path:
     """A copy of the reference with the mutant's words."""
     shutil.copytree(HERE / "reference", folder)
     path = folder / MUTANTS[name]["file"]
-    text = path.read_text()
-    for old, new in MUTANTS[name]["changes"]:
-        assert text.count(old) == 1, f"{name}: {path.name} has this {text.count(old)} times: {old}"
-        text = text.replace(old, new)
-    path.write_text(text)
+    path.write_text(replaced(path.read_text(), MUTANTS[name]["changes"]))
     return folder
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 import yaml
-from emulator_harness import until
+from emulator_harness import executable, until
 from script_harness import TRAIN, channels, copied, free_port, module, start
 
 LAUNCH = TRAIN.parent / "launch"
@@ -26,10 +26,8 @@ def ssh(tmp_path, digits):
         copied("train_torch_ddp.py", tmp_path)
         script = tmp_path / "ssh.sh"
         script.write_text((LAUNCH / "ssh.sh").read_text())
-        for name, text in {"remote": SSH, "bin/torchrun": TORCHRUN}.items():
-            (tmp_path / name).parent.mkdir(exist_ok=True)
-            (tmp_path / name).write_text(text)
-            (tmp_path / name).chmod(0o755)
+        executable(tmp_path / "remote", SSH)
+        executable(tmp_path / "bin" / "torchrun", TORCHRUN)
         env |= {"HOSTS": hosts, "REMOTE": str(tmp_path / "remote"), "PORT": free_port()}
         flags = ["--max-steps", "3", *channels(digits)]
         return start(["bash"], script, *flags, check=False, **env)

@@ -50,11 +50,5 @@ def test_workers_end_with_a_launcher_that_is_killed(tmp_path):
 
 def left(script: Path) -> list[int]:
     """The workers that run the script; the launcher is none."""
-    processes = []
-    for process in psutil.process_iter():
-        try:
-            if process.cmdline()[1:2] == [os.fspath(script)]:
-                processes.append(process.pid)
-        except psutil.Error:
-            continue
-    return processes
+    processes = psutil.process_iter(["cmdline"])  # None of one that has ended
+    return [p.pid for p in processes if (p.info["cmdline"] or [])[1:2] == [os.fspath(script)]]

@@ -10,8 +10,6 @@ CPU build is offered.
     make test-matrix PYTHON=/path/to/python3.10     # the images' Python; by default the kit's
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import os

@@ -2,8 +2,6 @@
 a job that was left alone. Ten times for each launcher that resumes in `make soak`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import random

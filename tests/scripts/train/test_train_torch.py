@@ -12,6 +12,7 @@ import pytest
 from script_harness import (
     DEMOS,
     TRAIN,
+    Run,
     alone,
     by_hand,
     channels,
@@ -22,6 +23,7 @@ from script_harness import (
     free_port,
     module,
     mpirun,
+    replaced,
     start,
     torchrun,
 )
@@ -45,20 +47,24 @@ def losses(done) -> list[float]:
     return [record["train_loss"] for kind in ("step", "epoch") for record in done.events(kind)]
 
 
+def train(digits: Path, folder: Path, name: str, *flags, command=(), edits=(), **options) -> Run:
+    """Run a copy of a script for 30 steps. command: its start; by default two ranks by hand."""
+    script = copied(name, folder, *edits)
+    return start(command or by_hand(2), script, *STEPS, *channels(digits), *flags, **options)
+
+
 @pytest.fixture(scope="module")
 def single(digits, tmp_path_factory):
     """train_torch.py after 30 steps: what it printed, and its folder."""
     folder = tmp_path_factory.mktemp("one")
-    script = copied("train_torch.py", folder)
-    return start(alone(), script, *STEPS, *channels(digits)), folder
+    return train(digits, folder, "train_torch.py", command=alone()), folder
 
 
 @pytest.fixture(scope="module")
 def ddp(digits, tmp_path_factory):
     """train_torch_ddp.py on two ranks after 30 steps: what it printed, and its folder."""
     folder = tmp_path_factory.mktemp("ddp")
-    script = copied("train_torch_ddp.py", folder)
-    return start(torchrun(2), script, *STEPS, *channels(digits)), folder
+    return train(digits, folder, "train_torch_ddp.py", command=torchrun(2)), folder
 
 
 def test_two_ranks_train_what_one_process_trains(single, ddp):
@@ -118,8 +124,7 @@ def test_reaches_the_accuracy_and_is_served(digits, tmp_path):
     ],
 )
 def test_what_is_left_out_is_noticed(digits, single, tmp_path, edits):
-    script = copied("train_torch_ddp.py", tmp_path, *edits)
-    done = start(by_hand(2), script, *STEPS, *channels(digits))
+    done = train(digits, tmp_path, "train_torch_ddp.py", edits=edits)
     apart = len(set(done.hashes.values())) == 2
     assert apart or difference(single[1], tmp_path) > 1000 * TOLERANCE
 
@@ -143,8 +148,8 @@ def test_a_job_trains_what_ddp_trains_by_hand(job_of, ddp, name, launcher):
 def test_ddp_starts_under_mpirun(digits, ddp, tmp_path):
     if not Path(mpirun(2)[0]).exists():
         pytest.skip("no mpirun beside the Python")
-    script = copied("train_torch_ddp.py", tmp_path)
-    done = start(mpirun(2), script, *STEPS, *channels(digits), MASTER_PORT=free_port())
+    options = {"command": mpirun(2), "MASTER_PORT": free_port()}
+    done = train(digits, tmp_path, "train_torch_ddp.py", **options)
     assert done.hashes == ddp[0].hashes
 
 
@@ -152,16 +157,14 @@ def test_ddp_starts_under_mpirun(digits, ddp, tmp_path):
 @RECENT
 def test_fsdp_trains_what_ddp_trains(digits, single, ddp, tmp_path, ranks):
     """To the last bit, and on one rank what one process trains. Rank 0 alone gets it whole."""
-    script = copied("train_torch_fsdp.py", tmp_path)
-    done = start(by_hand(ranks), script, *STEPS, *channels(digits))
+    done = train(digits, tmp_path, "train_torch_fsdp.py", command=by_hand(ranks))
     assert done.hashes == {0: (single, ddp)[ranks - 1][0].hashes[0]}
     assert difference((single, ddp)[ranks - 1][1], tmp_path) == 0
 
 
 def test_local_sgd_that_averages_in_every_step_is_ddp(digits, ddp, tmp_path):
     """With momentum, too: the mean of the ranks' momenta is the momentum of the mean gradient."""
-    script = copied("train_torch_local_sgd.py", tmp_path)
-    done = start(by_hand(2), script, *STEPS, *channels(digits), "--sync-every", "1")
+    done = train(digits, tmp_path, "train_torch_local_sgd.py", "--sync-every", "1")
     assert len(done.hashes) == 2 and len(set(done.hashes.values())) == 1
     # A displacement is the difference of nearly equal weights, so rounding weighs more: 2e-5 here.
     assert difference(ddp[1], tmp_path) <= 300 * TOLERANCE
@@ -171,8 +174,7 @@ def test_local_sgd_that_averages_in_every_step_is_ddp(digits, ddp, tmp_path):
 @pytest.mark.soak  # lesson 12 trains with it
 def test_diloco_ends_with_one_model(digits, ddp, tmp_path):
     flags = ["--sync-every", "8", "--outer-learning-rate", "0.7", "--outer-momentum", "0.9"]
-    script = copied("train_torch_local_sgd.py", tmp_path)
-    done = start(by_hand(2), script, *STEPS, *channels(digits), *flags)
+    done = train(digits, tmp_path, "train_torch_local_sgd.py", *flags)
     assert len(set(done.hashes.values())) == 1
     assert difference(ddp[1], tmp_path) > 1000 * TOLERANCE
     assert [e["syncs"] for e in done.events("epoch")] == [2, 4]  # of 22 and 30 steps
@@ -189,20 +191,17 @@ COUNT = """    from torch.distributed.algorithms.ddp_comm_hooks.default_hooks im
 SHOW = '    emit("sent", bytes=sum(sent))\n    dist.destroy_process_group()'
 
 
-def accumulated(digits, folder, *edits):
+def accumulated(digits, folder, *changes):
     """Train DDP with the lines that the reference shows; what it printed, and the bytes sent."""
     shown, _ = re.findall(r"# ```python\n((?:# .*\n)+)# ```", REFERENCE)
     lines = "".join(line.removeprefix("# ") + "\n" for line in shown.splitlines())
-    for before, after in edits:
-        assert lines.count(before) == 1
-        lines = lines.replace(before, after)
+    lines = replaced(lines, changes)
     text = (TRAIN / "train_torch_ddp.py").read_text()
     first, last = "            loss = cross_entropy(", "            optimizer.step()\n"
     loop = text[text.index(first) : text.index(last) + len(last)]
-    counted = [("    step = resume(", COUNT), ("    dist.destroy_process_group()", SHOW)]
-    imported = ("import argparse\n", "import argparse\nfrom contextlib import nullcontext\n")
-    script = copied("train_torch_ddp.py", folder, *counted, imported, (loop, lines))
-    done = start(by_hand(2), script, *STEPS, *channels(digits))
+    edits = [("    step = resume(", COUNT), ("    dist.destroy_process_group()", SHOW)]
+    edits += [("import argparse\n", "import argparse\nfrom contextlib import nullcontext\n")]
+    done = train(digits, folder, "train_torch_ddp.py", edits=[*edits, (loop, lines)])
     assert len(set(done.hashes.values())) == 1
     return done, done.events("sent")[0]["bytes"]
 
@@ -226,10 +225,8 @@ def test_bf16_stays_close(digits, single, tmp_path):
 @pytest.mark.soak  # half a minute of a core for the compiler
 def test_a_compiled_model_is_the_same_but_for_rounding(digits, single, tmp_path):
     (line,) = re.findall(r"parallel_model = torch\.compile\(.*\)", REFERENCE)
-    script = copied(
-        "train_torch_ddp.py", tmp_path, ("parallel_model = DistributedDataParallel(model)", line)
-    )
-    done = start(by_hand(2), script, *STEPS, *channels(digits))
+    edit = ("parallel_model = DistributedDataParallel(model)", line)
+    done = train(digits, tmp_path, "train_torch_ddp.py", edits=[edit])
     assert len(set(done.hashes.values())) == 1
     assert 0 < difference(single[1], tmp_path) <= TOLERANCE
 
@@ -386,11 +383,11 @@ def test_what_torchrun_says_of_the_meeting_point_holds(join):
 
 def test_a_checkpoint_that_cannot_be_read_is_left_as_it_is(digits, tmp_path):
     """Its training ends with an error: it doesn't begin anew, and write over it."""
-    script = copied("train_torch_ddp.py", tmp_path)
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "checkpoint.pt").write_bytes(b"years of work")
-    flags = [*STEPS, *channels(digits), "--checkpoint-dir", "kept"]
-    assert start(by_hand(1), script, *flags, check=False).code != 0
+    options = {"command": by_hand(1), "check": False}
+    done = train(digits, tmp_path, "train_torch_ddp.py", "--checkpoint-dir", "kept", **options)
+    assert done.code != 0
     assert (tmp_path / "kept" / "checkpoint.pt").read_bytes() == b"years of work"
 
 
@@ -405,8 +402,7 @@ def test_a_model_with_batch_norm_and_dropout(digits, tmp_path):
     """Testing changes nothing in it, and the ranks' weights are the same: a reader puts it in."""
     import torch
 
-    script = copied("train_torch_ddp.py", tmp_path, NORM)
-    done = start(by_hand(2), script, *STEPS, *channels(digits))
+    done = train(digits, tmp_path, "train_torch_ddp.py", edits=[NORM])
     assert len(done.hashes) == 2 and len(set(done.hashes.values())) == 1
     evaluate = module("train_torch_ddp.py", tmp_path).evaluate
     pixels = torch.rand(64, 8)

@@ -1,7 +1,5 @@
 """The set-up: what it needs, when it runs, and how it fails."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import json
@@ -13,19 +11,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from emulator_harness import until, wait_until_gone
+from emulator_harness import captured, executable, until, wait_until_gone
 
 from tools.bundle import pack_installed
 from tools.setup import environment, horovod, state, steps
 
 ROOT = Path(__file__).resolve().parents[3]
-
-
-def executable(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    path.chmod(0o755)
-    return path
 
 
 @pytest.fixture
@@ -48,9 +39,8 @@ def finished(tmp_path, monkeypatch):
 
 def outdated(root: Path, **variables: str) -> bool:
     code = "from tools.setup import state; print(state.outdated())"
-    env = {**os.environ, **variables}
     command = [sys.executable, "-sc", code]
-    done = subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, check=True)
+    done = captured(command, cwd=root, env=os.environ | variables, check=True)
     return done.stdout.strip() == "True"
 
 
@@ -69,8 +59,7 @@ def test_an_older_python_without_packages_can_start_it():
 
 def test_a_finished_set_up_is_recognised_without_a_word(finished):
     command = [sys.executable, "-sE", "-m", "tools.setup"]
-    done = subprocess.run(command, cwd=finished, capture_output=True, text=True, check=True)
-    assert done.stdout == ""
+    assert captured(command, cwd=finished, check=True).stdout == ""
 
 
 def test_what_makes_it_out_of_date(finished):
@@ -267,20 +256,23 @@ def test_horovod_is_built_with_the_kits_pins(monkeypatch, tmp_path):
     assert "\ntensorflow==2.18.1" in constraints
 
 
-def test_without_compiler_the_rest_is_set_up(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(horovod, "compiler", lambda: None)
-    horovod.install_horovod(tmp_path, "false", dict(os.environ))
-    output = capsys.readouterr().out.strip()
-    assert len(output.splitlines()) == 1 and "apt-get install g++ make" in output
-    assert json.loads((tmp_path / "horovod.json").read_text())["state"] == "no-compiler"
-
-
-def test_a_build_that_fails_names_its_log(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(horovod, "compiler", lambda: "g++")
+@pytest.mark.parametrize(
+    ("compiler", "state", "message"),
+    [
+        (None, "no-compiler", "apt-get install g++ make"),
+        ("g++", "failed", "read {}/log/horovod.log"),
+    ],
+)
+def test_where_horovod_is_not_built_the_rest_is_set_up(
+    tmp_path, monkeypatch, capsys, compiler, state, message
+):
+    monkeypatch.setattr(horovod, "compiler", lambda: compiler)
     monkeypatch.setattr(horovod.shutil, "which", lambda name: name)
     horovod.install_horovod(tmp_path, "false", dict(os.environ))
-    assert f"read {tmp_path}/log/horovod.log" in capsys.readouterr().out
-    assert json.loads((tmp_path / "horovod.json").read_text())["state"] == "failed"
+    output = capsys.readouterr().out.strip()
+    assert message.format(tmp_path) in output
+    assert compiler or len(output.splitlines()) == 1
+    assert json.loads((tmp_path / "horovod.json").read_text())["state"] == state
 
 
 @pytest.mark.parametrize(("kilobytes", "jobs"), [(500_000, 1), (3_300_000, 2), (99_000_000, 8)])
@@ -334,11 +326,6 @@ def test_a_package_that_was_built_here_is_packed_again(tmp_path):
     command = [sys.executable, "-m", "pip", "install", "-qq", "--no-index", "--no-deps"]
     subprocess.run([*command, "--target", tmp_path / "installed", wheel], check=True)
     code = "import jmespath; print(jmespath.__file__, jmespath.search('a', {'a': 1}))"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": str(tmp_path / "installed")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    variables = os.environ | {"PYTHONPATH": str(tmp_path / "installed")}
+    done = captured([sys.executable, "-c", code], env=variables, check=True)
     assert done.stdout == f"{tmp_path}/installed/jmespath/__init__.py 1\n"

@@ -1,7 +1,5 @@
 """The lock, the conda file and the commands of the README say the same."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """README and CONTRIBUTING agree with the tree: its files, make's targets, the tests."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

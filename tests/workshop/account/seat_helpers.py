@@ -1,7 +1,5 @@
 """A seat with something of each kind, its neighbours, and a way to refuse calls."""
 
-from __future__ import annotations
-
 import json
 
 from botocore.exceptions import ClientError
@@ -19,9 +17,13 @@ ROLE = "arn:aws:iam::" + "0" * 12 + ":role/any"
 READS = ("Describe", "List", "Get", "Head")
 
 
+def quiet(_) -> None:
+    """A log that nobody reads."""
+
+
 def furnish(session) -> None:
     """Give the seat something of every kind that a clean-up knows."""
-    workshop.deploy(session, log=lambda _: None)
+    workshop.deploy(session, log=quiet)
     fill(session)
     job(session, "done")
     host(session, session.seat, stacks.tags(session.seat))
@@ -107,17 +109,10 @@ def repository(session, name: str, tags: list[dict]) -> str:
 
 def notebook(session) -> str:
     """A notebook instance in a stack of the seat, with a log in the group that all share."""
-    properties = {
-        "InstanceType": "ml.t3.medium",
-        "RoleArn": ROLE,
-    }
-    kind = "AWS::SageMaker::NotebookInstance"
-    body = {
-        "Resources": {"Notebook": {"Type": kind, "Properties": properties}},
-        "Outputs": {
-            "NotebookName": {"Value": {"Fn::GetAtt": ["Notebook", "NotebookInstanceName"]}}
-        },
-    }
+    properties = {"InstanceType": "ml.t3.medium", "RoleArn": ROLE}
+    made = {"Type": "AWS::SageMaker::NotebookInstance", "Properties": properties}
+    named = {"Value": {"Fn::GetAtt": ["Notebook", "NotebookInstanceName"]}}
+    body = {"Resources": {"Notebook": made}, "Outputs": {"NotebookName": named}}
     stack(session, "notebook", body, stacks.tags(session.seat))
     full = f"{session.job_prefix}notebook"
     client = session.client("cloudformation")

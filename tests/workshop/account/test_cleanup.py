@@ -16,6 +16,7 @@ from seat_helpers import (
     names_left,
     notebook,
     packed,
+    quiet,
     stack,
     status,
     stream,
@@ -46,10 +47,6 @@ print("begun", flush=True)
 def model_fn(model_dir): return None
 def transform_fn(model, data, content_type, accept): time.sleep(600)
 """
-
-
-def quiet(_):
-    pass
 
 
 def test_a_look_finds_each_kind_with_its_size_and_cost_and_changes_nothing(furnished):

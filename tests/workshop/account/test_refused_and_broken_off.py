@@ -2,7 +2,7 @@
 
 import pytest
 from botocore.exceptions import ClientError
-from seat_helpers import Calls, furnish, host, job, names_left
+from seat_helpers import Calls, furnish, host, job, names_left, quiet
 
 import workshop
 from workshop.account import cleanup, stacks
@@ -39,10 +39,6 @@ COSTS = {
     "DescribeImages": "image repositories",
     "DescribeNotebookInstance": "stacks",
 }
-
-
-def quiet(_):
-    pass
 
 
 def look(session, kind):

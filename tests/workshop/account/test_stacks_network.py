@@ -53,10 +53,6 @@ def routes(ec2, subnet):
     return table["Routes"]
 
 
-def group(ec2, identifier):
-    return ec2.describe_security_groups(GroupIds=[identifier])["SecurityGroups"][0]
-
-
 def zones(ec2, done):
     """The zones of the subnets for training and for serving."""
     expected = [done.outputs["SubnetId"], done.outputs["ServingSubnetId"]]
@@ -99,7 +95,8 @@ def test_services_have_endpoints_in_the_zones_that_are_named(ec2):
     for name, row in rows.items():
         assert row["VpcEndpointType"] == "Interface" and row["PrivateDnsEnabled"], name
         assert row["SubnetIds"] == [done.outputs["SubnetId"]]
-        (rule,) = group(ec2, row["Groups"][0]["GroupId"])["IpPermissions"]
+        named = {"GroupIds": [row["Groups"][0]["GroupId"]]}
+        (rule,) = ec2.describe_security_groups(**named)["SecurityGroups"][0]["IpPermissions"]
         assert (rule["FromPort"], rule["ToPort"]) == (443, 443)
         assert rule["UserIdGroupPairs"][0]["GroupId"] == done.outputs["SecurityGroupId"]
     cost = usd_an_hour(session)

@@ -1,17 +1,11 @@
 """Wrong words after `workshop` and `python -m data_prep`: refused at the door, in plain words."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
-from bad_inputs_helpers import Row, check
+from bad_inputs_helpers import Row, a_file, check
 
 from workshop.cli import main
-
-
-def a_file(here: Path) -> None:
-    (here / "file").write_text("a file")
 
 
 def an_empty_folder(here: Path) -> None:

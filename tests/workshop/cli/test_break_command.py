@@ -1,7 +1,5 @@
 """`workshop break`: the list, the exit statuses, an interrupt; what is told of a failure."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

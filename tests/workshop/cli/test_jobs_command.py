@@ -1,7 +1,5 @@
 """`workshop jobs`, `logs` and `stop`: the jobs of the emulator."""
 
-from __future__ import annotations
-
 import functools
 import os
 import re

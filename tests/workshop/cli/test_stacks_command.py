@@ -2,6 +2,7 @@
 
 import functools
 import re
+from unittest import mock
 
 import pytest
 
@@ -33,11 +34,7 @@ def test_up_status_and_down_of_all(run):
     assert row(out, "workshop-cmd-storage").endswith(" 0.000 │")
     assert row(out, "workshop-cmd-network").endswith(" 0.050 │")
     assert row(out, "workshop-cmd-notebook").endswith(" 0.230 │")
-    for part in (
-        "1 nat-gateway",
-        "1 public-ipv4",
-        "1 notebook ml.m5.xlarge",
-    ):
+    for part in ("1 nat-gateway", "1 public-ipv4", "1 notebook ml.m5.xlarge"):
         assert part in out
     assert "On AWS this would be 0.280 USD an hour." in out
     code, out = run("down", "network", "notebook", "--seat", "cmd")
@@ -70,11 +67,8 @@ def test_a_budget_needs_an_address_only_when_it_is_made(run):
 
 
 def test_ctrl_c_leaves_what_a_second_run_finishes(run, monkeypatch):
-    def interrupted(*arguments):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as during:
-        during.setattr(stacks, "_checked", interrupted)  # storage was begun by then
+    with monkeypatch.context() as during:  # storage was begun by then
+        during.setattr(stacks, "_checked", mock.Mock(side_effect=KeyboardInterrupt))
         code, out = run("up", "--seat", "cmd4")
     assert code == 130
     assert "CloudFormation has begun, it finishes" in out

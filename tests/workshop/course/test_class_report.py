@@ -1,7 +1,5 @@
 """`workshop class`: hand-ins, and the report of a class."""
 
-from __future__ import annotations
-
 import json
 
 import nbformat

@@ -1,7 +1,5 @@
 """The pages of a run: they tell how it went, and need neither a network nor a server."""
 
-from __future__ import annotations
-
 import re
 
 import nbformat
@@ -48,10 +46,6 @@ def written(tmp_path):
     return write
 
 
-def text_cell(text):
-    return nbformat.v4.new_markdown_cell(text)
-
-
 def code_cell(data):
     output = nbformat.v4.new_output("display_data", data)
     return nbformat.v4.new_code_cell("show()", outputs=[output], execution_count=1)
@@ -59,7 +53,7 @@ def code_cell(data):
 
 def test_a_page_fetches_nothing(written):
     cells = [
-        text_cell("# Title\n\n```python\nx = 1\n```"),
+        nbformat.v4.new_markdown_cell("# Title\n\n```python\nx = 1\n```"),
         code_cell({"image/png": "iVBORw0KGgo=", "text/plain": "<Figure>"}),
         code_cell({WIDGET: {"model_id": "1"}, "text/plain": "a widget"}),
         code_cell({"application/javascript": "alert(1)", "text/plain": "a program"}),
@@ -120,7 +114,8 @@ def test_links_lead_where_they_lead_in_the_notebook(written, tmp_path):
         "[a](02_y.ipynb#part) [b](03_z.ipynb) [c](exercises/02_y.ipynb) [d](a%20b.md)"
         " [e](https://x.org/02_y.ipynb) [f](#part)"
     )
-    soup = BeautifulSoup(written(text_cell(text), pages={"01_x", "02_y"}), "html.parser")
+    page = written(nbformat.v4.new_markdown_cell(text), pages={"01_x", "02_y"})
+    soup = BeautifulSoup(page, "html.parser")
     assert [link["href"] for link in soup("a", href=True)] == [
         "index.html",
         "02_y.html#part",

@@ -1,7 +1,5 @@
 """Which values a lesson's parameter may have, by the value that its cell gives."""
 
-from __future__ import annotations
-
 import nbformat
 import pytest
 

@@ -16,6 +16,7 @@ from unittest import mock
 import nbformat
 import pytest
 from click.testing import CliRunner
+from emulator_harness import until
 
 from local_sagemaker import daemon
 from workshop.cli.run import run
@@ -64,11 +65,7 @@ def test_a_run_writes_copies_pages_and_an_index(write_notebook, tmp_path, own_st
         )
     assert not list(build.glob(".partial*"))
     assert daemon.running(own_state) is None, "the endpoint that the run started is still up"
-    a_plot_is_sharp_and_described(page)
-
-
-def a_plot_is_sharp_and_described(page):
-    """Two pixels for one, and the title for those who do not see it."""
+    # A plot is sharp, two pixels for one, and has the title for those who do not see it.
     (image,) = re.findall(r"<img[^>]*>", page)
     assert 'alt="Two ranks. Across: step."' in image
     data = base64.b64decode(re.search(r'base64,([^"]+)"', image)[1])
@@ -158,11 +155,8 @@ def test_an_interrupt_leaves_nothing(write_notebook, tmp_path, own_state, number
         start_new_session=True,
     )
     try:
-        deadline = time.monotonic() + 120
-        while not (tmp_path / "kernel").exists():
-            assert process.poll() is None, process.communicate()[0]
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
+        until(lambda: (tmp_path / "kernel").exists() or process.poll() is not None, 120)
+        assert process.poll() is None, process.communicate()[0]
         process.send_signal(number)
         output, _ = process.communicate(timeout=90)
     finally:

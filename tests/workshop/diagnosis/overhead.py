@@ -11,8 +11,6 @@ of the processor's time is larger. So its own share of the clock's time is print
 what it takes at most of a machine whose cores are the ranks'.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import statistics

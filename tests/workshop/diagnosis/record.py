@@ -3,8 +3,6 @@
 It runs failures on two ranks, and leaves of each record what the rules need.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import sys

@@ -1,7 +1,6 @@
 """Asked of ranks that live, have ended, never were or are not ours; and of damaged files."""
 
-from __future__ import annotations
-
+import importlib
 import json
 import os
 import pickle
@@ -12,9 +11,11 @@ import sys
 import threading
 import time
 from types import SimpleNamespace
+from unittest import mock
 
 import psutil
 import pytest
+from emulator_harness import captured
 
 import workshop
 from workshop.diagnosis import reading
@@ -52,6 +53,14 @@ def records_of_the_test(tmp_path, monkeypatch):
     for module in (recording, reading):
         monkeypatch.setattr(module, "RECORDS", tmp_path / "records")
     return tmp_path / "records"
+
+
+@pytest.fixture
+def recorder(monkeypatch):
+    """The recorder's module, which ranks find in a folder of its own."""
+    # Not syspath_prepend: it wants a whole pkg_resources, and the SDK brings one of its own.
+    monkeypatch.setattr(sys, "path", [str(recording.RECORDER), *sys.path])
+    return importlib.import_module("workshop_recorder")
 
 
 @pytest.fixture(scope="module")
@@ -141,10 +150,7 @@ def test_another_users_record_is_not_read(hanging):
 
 
 def test_somebody_elses_process_is_not_read(monkeypatch):
-    def refuse(self):
-        raise psutil.AccessDenied(self.pid)
-
-    monkeypatch.setattr(psutil.Process, "environ", refuse)
+    monkeypatch.setattr(psutil.Process, "environ", mock.Mock(side_effect=psutil.AccessDenied(1)))
     with pytest.raises(NoEvidence, match="belongs to another user"):
         diagnose(os.getpid())
 
@@ -225,11 +231,7 @@ assert len(looks[-1]["optimizers"]) == len(looks[-1]["loaders"]) == 1, looks
 """
 
 
-def test_looking_at_objects_does_not_break_what_is_being_made():
-    command = [sys.executable, "-c", LOOKS, recording.RECORDER]
-    subprocess.run(command, check=True, timeout=120)
-
-
+# With sys._current_frames() alone, Python 3.11 comes to a standstill at once.
 SAMPLES = """
 import gc, sys, threading, time
 sys.path.append(sys.argv[1])
@@ -252,21 +254,18 @@ while time.monotonic() < end:
 """
 
 
-def test_looking_at_a_stack_never_stops_the_script():
-    """With sys._current_frames() alone, Python 3.11 comes to a standstill at once."""
-    subprocess.run([sys.executable, "-c", SAMPLES, recording.RECORDER], check=True, timeout=60)
-
-
 def test_a_sitecustomize_of_the_environment_still_runs(tmp_path):
     (tmp_path / "sitecustomize.py").write_text("print('of the environment')\n")
     path = os.pathsep.join([str(recording.RECORDER), str(tmp_path)])
     variables = {**os.environ, "PYTHONPATH": path, "WORKSHOP_RECORD": str(tmp_path)}
     words = [sys.executable, "-c", "import sys; print(sys.path[1])"]
-    done = subprocess.run(words, env=variables, capture_output=True, text=True, check=True)
+    done = captured(words, env=variables, check=True)
     lines = ["of the environment", str(recording.RECORDER)]
     assert done.stdout.splitlines() == lines and not done.stderr
 
 
+# A dump has its callers, without torch's compiler, whose import takes a second and breaks one that
+# the script has begun. A share of the weights is not compared: each rank has another.
 RECORDS = """
 import pickle, sys
 sys.path.append(sys.argv[1])
@@ -287,26 +286,28 @@ assert torch._inductor.config
 """
 
 
-def test_what_is_recorded_of_a_group_and_of_ddp():
-    """A dump has its callers, without torch's compiler, whose import takes a second and breaks one
-    that the script has begun. A share of the weights is not compared: each rank has another.
-    """
+PROGRAMS = {
+    "looking at objects does not break what is being made": LOOKS,
+    "looking at a stack never stops the script": SAMPLES,
+    "a group's calls and DDP are recorded": RECORDS,
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_in_a_script_with_the_recorder(name):
+    command = [sys.executable, "-c", PROGRAMS[name], recording.RECORDER]
     environment = os.environ | {"TORCH_FR_BUFFER_SIZE": "10"}
-    command = [sys.executable, "-c", RECORDS, recording.RECORDER]
     subprocess.run(command, env=environment, check=True, timeout=120)
 
 
-def test_a_parameter_server_at_whose_port_nobody_listens(monkeypatch):
+def test_a_parameter_server_at_whose_port_nobody_listens(recorder, monkeypatch):
     """One of two servers is there; a task that has waited for long asks for both."""
-    monkeypatch.setattr(sys, "path", [str(recording.RECORDER), *sys.path])
-    import workshop_recorder
-
     with socket.create_server(("127.0.0.1", 0)) as server:
         there, gone = (f"127.0.0.1:{port}" for port in (server.getsockname()[1], free_port()))
         cluster = {"ps": [there, gone], "worker": ["127.0.0.1:1"]}
         config = {"cluster": cluster, "task": {"type": "worker", "index": 0}}
         monkeypatch.setenv("TF_CONFIG", json.dumps(config))
-        note = workshop_recorder.tensorflow_task(deep=True)
+        note = recorder.tensorflow_task(deep=True)
     assert note == {"task": "worker 0", "unreached": {"ps 1": gone}}
     for seconds, cause in ((100, "server not there"), (10, "")):
         task = Rank(-1, note | {"began": 0, "time": seconds})
@@ -315,14 +316,10 @@ def test_a_parameter_server_at_whose_port_nobody_listens(monkeypatch):
         assert answer.cause == cause and "worker 0: was killed" in str(answer)
 
 
-def test_what_the_recorder_compares(monkeypatch):
+def test_what_the_recorder_compares(recorder):
     """Data sets by what they hold, weights by a few numbers, and nothing of sharded ones."""
     import torch
     from torch.utils.data import Subset, TensorDataset
-
-    # Not syspath_prepend: it wants a whole pkg_resources, and the SDK brings one of its own.
-    monkeypatch.setattr(sys, "path", [str(recording.RECORDER), *sys.path])
-    import workshop_recorder as recorder
 
     x = torch.arange(400.0).reshape(100, 4)
     sets = [TensorDataset(x[0::2]), TensorDataset(x[1::2]), Subset(TensorDataset(x), range(5))]
@@ -356,25 +353,19 @@ def test_what_the_recorder_compares(monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux paces a connection")
-def test_a_link_that_is_limited_is_noted(monkeypatch):
-    monkeypatch.setattr(sys, "path", [str(recording.RECORDER), *sys.path])
-    import workshop_recorder as recorder
-
+def test_a_link_that_is_limited_is_noted(recorder):
     assert not recorder.sockets_are_paced()
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, recorder.PACING, 1_000_000)
         assert recorder.sockets_are_paced()
 
 
-def test_the_scripts_other_threads_are_noted(monkeypatch):
-    monkeypatch.setattr(sys, "path", [str(recording.RECORDER), *sys.path])
-    import workshop_recorder
-
+def test_the_scripts_other_threads_are_noted(recorder):
     def decode():
         ends.wait(60)
 
     def names():
-        noted = workshop_recorder.Recorder.other_threads(SimpleNamespace(main=main))
+        noted = recorder.Recorder.other_threads(SimpleNamespace(main=main))
         return [(name, function) for name, _, _, function in noted]
 
     main, ends = threading.main_thread().ident, threading.Event()
@@ -390,8 +381,6 @@ def test_a_process_whose_path_is_made_of_a_ranks_is_recorded_too():
     """As SageMaker's toolkit starts ranks, also where the standard library has a sitecustomize."""
     code = "import os, sys; print(os.pathsep.join(sys.path))"
     variables = os.environ | {"PYTHONPATH": str(recording.RECORDER)}
-    path = subprocess.run(
-        [sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True
-    ).stdout
-    folders = path.strip().split(os.pathsep)
+    done = captured([sys.executable, "-c", code], env=variables, check=True)
+    folders = done.stdout.strip().split(os.pathsep)
     assert folders.index(str(recording.RECORDER)) < folders.index(os.path.dirname(os.__file__))

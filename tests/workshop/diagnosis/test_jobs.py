@@ -1,8 +1,7 @@
 """A job's description and log are all that can be read of it; here a client that has both."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 from botocore.exceptions import ClientError
@@ -20,7 +19,7 @@ class Clients:
         self.description, self.lines = description, lines
         self.exceptions = SimpleNamespace(ResourceNotFoundException=KeyError)
 
-    def client(self, service: str) -> Clients:
+    def client(self, service: str) -> "Clients":
         return self
 
     def describe_training_job(self, TrainingJobName: str) -> dict:
@@ -29,7 +28,7 @@ class Clients:
             raise ClientError({"Error": error}, "DescribeTrainingJob")
         return self.description
 
-    def get_paginator(self, name: str) -> Clients:
+    def get_paginator(self, name: str) -> "Clients":
         return self
 
     def paginate(self, **_) -> list:
@@ -41,7 +40,7 @@ class Clients:
         return {"events": events, "nextForwardToken": "end"}
 
 
-def job(status: str, *lines: str, instances: int = 1, reason: str = "") -> Clients:
+def job(status: str, *lines: str, instances: int = 1, reason: str = "") -> "Clients":
     resources = {"InstanceCount": instances}
     description = {"TrainingJobStatus": status, "ResourceConfig": resources}
     return Clients(description | ({"FailureReason": reason} if reason else {}), list(lines))
@@ -92,12 +91,10 @@ def test_on_aws_it_is_said_what_makes_the_next_job_tell_more():
 
 
 def test_another_seats_job():
-    def refuse(**_):
-        error = {"Code": "AccessDeniedException", "Message": "is not authorized to perform"}
-        raise ClientError({"Error": error}, "DescribeTrainingJob")
-
+    error = {"Code": "AccessDeniedException", "Message": "is not authorized to perform"}
+    refusal = ClientError({"Error": error}, "DescribeTrainingJob")
     client = job("InProgress")
-    client.describe_training_job = refuse
+    client.describe_training_job = mock.Mock(side_effect=refusal)
     with pytest.raises(NoEvidence, match="another seat's: ask as that seat"):
         diagnose("job", client)
 

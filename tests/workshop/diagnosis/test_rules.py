@@ -1,8 +1,5 @@
 """The rules on recorded evidence, which record.py renews, and on altered copies of it."""
 
-from __future__ import annotations
-
-import dataclasses
 from pathlib import Path
 
 import pytest
@@ -18,6 +15,13 @@ from workshop.failures import ALL
 from workshop.launch.processes import Line
 
 HERE = Path(__file__).parent
+TRAIN = ("/a/train.py", 7, "train")
+RECV = ("/v/site-packages/torch/distributed/distributed_c10d.py", 9, "recv")
+WRAPPER = ("/v/site-packages/torch/distributed/c10d_logger.py", 9, "wrapper")
+HOROVOD = ("/v/site-packages/horovod/torch/mpi_ops.py", 9, "synchronize")
+BACKWARD = ("/v/site-packages/torch/autograd/graph.py", 9, "_engine_run_backward")
+JOIN = ("/v/site-packages/torch/distributed/algorithms/join.py", 1, "__exit__")
+EXIT = {"end": {"how": "exit"}}
 
 
 def cause_of(evidence: Evidence) -> str:
@@ -30,15 +34,60 @@ def test_the_cause_is_named_from_what_was_recorded(name, cause):
 
 
 def call(seq: int, op: str = "all_reduce", **other) -> Collective:
-    values = {"group": "0", "sizes": "64", "dtypes": "Float", "place": ("/a/train.py", 7, "train")}
+    values = {"group": "0", "sizes": "64", "dtypes": "Float", "place": TRAIN}
     values |= {"created": 100.0 + seq, "done": True}
     return Collective(seq=seq, op=op, **(values | other))
 
 
-def ranks_with(*calls: list[Collective], **note) -> Evidence:
+def at(line: int, file="/a/train.py", function: str = "<module>") -> dict:
+    """Where a call was made."""
+    place = (str(file), line, function)
+    return {"place": place, "stack": (place,)}
+
+
+def steps_of(*late: float, steps=range(2, 40), **change) -> list[list[Collective]]:
+    """Of each rank the calls, one in each step of 0.1 s, so many seconds after the others'."""
+    return [[call(n, created=100 + 0.1 * n + wait, **change) for n in steps] for wait in late]
+
+
+def ranks_with(
+    *calls: list[Collective], each=None, alive=False, running=False, lines=(), statuses=(), **note
+) -> Evidence:
+    """Evidence of ranks that made these calls.
+
+    note: what all of them noted; each: what one after the other did. lines: of the log.
+    """
     notes = [{"rank": n, "pid": n, "time": 200.0, "world_size": len(calls)} for n in range(9)]
-    ranks = [Rank(n, notes[n] | note, of_rank) for n, of_rank in enumerate(calls)]
-    return Evidence("made-up", ranks)
+    ranks = [
+        Rank(n, notes[n] | note | of_rank, calls[n], alive)
+        for n, of_rank in enumerate(each or [{}] * len(calls))
+    ]
+    log = [Line(0, text) for text in lines]
+    running = running or alive
+    return Evidence("made-up", ranks, lines=log, statuses=list(statuses), running=running)
+
+
+def stays(*stacks: list, since: float = 180.0, alive: bool = True, **note) -> Evidence:
+    """Ranks that run and have been at these lines since then; it is 200 now."""
+    each = [{"stack": [list(place) for place in stack]} for stack in stacks]
+    return ranks_with(*[[] for _ in stacks], each=each, alive=alive, since=since, **note)
+
+
+def late(stack: list, since: float) -> Evidence:
+    """Rank 0 waits for 20 s in a collective; rank 1 runs, and has been at this line since then."""
+    calls = [call(1), call(80, done=False)], [call(1)]
+    return ranks_with(*calls, each=[{}, {"stack": stack}], alive=True, since=since)
+
+
+def raised(message: str, **other) -> dict:
+    """The note of a rank that ended with an exception."""
+    return {"end": {"how": "exception", "message": message} | other}
+
+
+def optimizer(*shapes: list[int], **other) -> dict:
+    """The note of a rank that has one optimizer, of weights with these shapes."""
+    row = {"shapes": [*shapes], "plain": True, "hash": None} | other
+    return {"objects": {"optimizers": [row]}}
 
 
 @pytest.mark.parametrize(
@@ -52,8 +101,7 @@ def ranks_with(*calls: list[Collective], **note) -> Evidence:
 )
 def test_the_first_call_that_differs_is_found(change, cause):
     calls = [call(n) for n in range(1, 10)]
-    others = [*calls[:4], dataclasses.replace(calls[4], **change), *calls[5:]]
-    evidence = ranks_with(calls, others)
+    evidence = ranks_with(calls, [*calls[:4], call(5, **change), *calls[5:]])
     assert cause_of(evidence) == cause
     assert not cause or "no. 5" in str(Answer(evidence, find(evidence)))
 
@@ -61,16 +109,14 @@ def test_the_first_call_that_differs_is_found(change, cause):
 @pytest.mark.parametrize("size", [2, 3, 8])
 def test_the_rank_that_is_missing_is_named(size):
     calls = [call(n) for n in range(1, 6)]
-    hangs = [*calls, dataclasses.replace(call(6), done=False)]
+    hangs = [*calls, call(6, done=False)]
     evidence = ranks_with(*[calls if rank == 1 else hangs for rank in range(size)])
     text = str(Answer(evidence, find(evidence)))
     assert "all_reduce no. 6" in text and "Rank 1 has not called it" in text
 
 
 def test_a_job_that_runs_is_no_hang_after_a_moment():
-    calls, hangs = [call(1)], [call(1), dataclasses.replace(call(2), done=False)]
-    evidence = ranks_with(calls, hangs)
-    evidence.running = True
+    evidence = ranks_with([call(1)], [call(1), call(2, done=False)], running=True)
     for seconds in (0.5, 8.0):  # the rank may be evaluating
         for rank in evidence.ranks:
             rank.note["time"] = 102.0 + seconds
@@ -81,10 +127,7 @@ def test_a_job_that_runs_is_no_hang_after_a_moment():
 
 
 def test_step_times_tell_who_waits():
-    calls = [
-        [dataclasses.replace(call(n), created=100 + 0.1 * n + late) for n in range(1, 20)]
-        for late in (0.0, 0.06)
-    ]
+    calls = steps_of(0.0, 0.06, steps=range(1, 20))
     steps = step_times(ranks_with(*calls))
     assert steps is not None and steps.count == 19
     assert [round(row.wait, 3) for row in steps.of_ranks] == [0.06, 0.0]
@@ -106,10 +149,8 @@ def test_an_effect_is_not_taken_for_a_cause():
 
 
 def test_what_a_rank_died_of_outweighs_what_the_log_also_says():
-    evidence = ranks_with([call(1)], [call(1)])
-    evidence.lines = [Line(0, "No module named 'apex', which is optional")]
-    evidence.statuses = [1]
-    evidence.ranks[1].note["end"] = {"how": "exception", "message": "ValueError: label 64"}
+    each, log = [{}, raised("ValueError: label 64")], ["No module named 'apex', which is optional"]
+    evidence = ranks_with([call(1)], [call(1)], each=each, lines=log, statuses=[1])
     assert cause_of(evidence) == "error"
 
 
@@ -126,8 +167,7 @@ def test_what_a_rank_died_of_outweighs_what_the_log_also_says():
     ],
 )
 def test_half_a_checkpoint_is_found_in_a_job_that_went_on(line, cause):
-    evidence = ranks_with([call(1)], [call(1)])
-    evidence.lines, evidence.statuses = [Line(0, line)], [0]
+    evidence = ranks_with([call(1)], [call(1)], lines=[line], statuses=[0])
     assert cause_of(evidence) == cause
 
 
@@ -149,11 +189,10 @@ reduce(weight)
 )
 def test_a_rank_behind_its_loop_is_told_by_the_script(tmp_path, lines, cause):
     """No dump: a rank that gloo aborts leaves its stack alone."""
-    (tmp_path / "train.py").write_text(SOURCE)
-    evidence = ranks_with([], [])
-    for rank, line in zip(evidence.ranks, lines, strict=True):
-        rank.note["stack"] = [(str(tmp_path / "train.py"), line, "<module>")]
-    evidence.ranks[1].aborted, evidence.statuses = True, [134]
+    (script := tmp_path / "train.py").write_text(SOURCE)
+    stacks = [{"stack": at(line, script)["stack"]} for line in lines]
+    evidence = ranks_with([], [], each=stacks, statuses=[134])
+    evidence.ranks[1].aborted = True
     evidence.lines = [Line(1, "op.preamble.length <= op.nbytes. 8 vs 4")]
     assert cause_of(evidence).startswith(cause)
 
@@ -168,17 +207,15 @@ def test_a_rank_behind_its_loop_is_told_by_the_script(tmp_path, lines, cause):
     ],
 )
 def test_a_rank_that_was_killed(statuses, kills, cause):
-    evidence = ranks_with([call(1)], [call(1)], memory_kills=kills, memory_kills_before=0)
-    evidence.statuses = statuses
-    evidence.ranks[0].note["end"] = {"how": "exit"}
+    note = {"memory_kills": kills, "memory_kills_before": 0}
+    evidence = ranks_with([call(1)], [call(1)], each=[EXIT, {}], statuses=statuses, **note)
     assert cause_of(evidence) == cause
     assert not cause or "rank 1" in str(Answer(evidence, find(evidence))).splitlines()[0]
 
 
 def test_horovods_stall_check_names_tensors_and_ranks():
-    evidence = ranks_with([], [], [], [])
-    text = (HERE / "horovod_stall.txt").read_text()
-    evidence.lines = [Line(0, line) for line in text.splitlines()]
+    lines = (HERE / "horovod_stall.txt").read_text().splitlines()
+    evidence = ranks_with([], [], [], [], lines=lines)
     evidence.ranks[1].note["stack"] = [("/a/train.py", 12, "evaluate")]
     first, second, *_ = str(Answer(evidence, find(evidence))).splitlines()
     assert first.startswith("rank 1 does not submit DistributedOptimizer_Allreduce/grad_0, ")
@@ -189,8 +226,7 @@ def test_horovods_stall_check_names_tensors_and_ranks():
 def test_horovods_timeline_names_the_tensor_that_waits(time, cause):
     """The second tensor in it waits for rank 1. As while Horovod writes, the array has no end."""
     variables = {"HOROVOD_TIMELINE": str(HERE / "horovod_timeline.txt")}
-    evidence = ranks_with([], [], variables=variables, time=time)
-    evidence.running = True
+    evidence = ranks_with([], [], variables=variables, time=time, running=True)
     assert cause_of(evidence) == cause
     text = str(Answer(evidence, find(evidence)))
     assert not cause or text.startswith("rank 1 does not submit grad_1")
@@ -198,16 +234,10 @@ def test_horovods_timeline_names_the_tensor_that_waits(time, cause):
 
 def test_ranks_that_all_gave_up_are_not_healthy():
     """On a busy machine both may find that the other came too late."""
-    end = {"how": "exception", "message": "RuntimeError: gloo/pair.cc: Timed out waiting 6000ms"}
-    evidence = ranks_with([call(1)], [call(1)], end=end)
-    evidence.statuses = [1]
+    note = raised("RuntimeError: gloo/pair.cc: Timed out waiting 6000ms")
+    evidence = ranks_with([call(1)], [call(1)], statuses=[1], **note)
     assert cause_of(evidence) == "all wait in one call"
-    assert cause_of(ranks_with([], [], end=end)) == "a rank did not come"
-
-
-def at(line: int, file="/a/train.py") -> dict:
-    place = (str(file), line, "<module>")
-    return {"place": place, "stack": (place,)}
+    assert cause_of(ranks_with([], [], **note)) == "a rank did not come"
 
 
 LOOP = """
@@ -231,8 +261,7 @@ def test_a_branch_in_the_loop_is_told_from_a_loop_that_was_left(tmp_path, line, 
 
 def test_groups_that_are_called_in_another_order():
     calls = [call(n, group=group) for n in range(1, 4) for group in "12"]
-    waits = [[*calls, dataclasses.replace(call(4, group=group), done=False)] for group in "12"]
-    evidence = ranks_with(*waits)
+    evidence = ranks_with(*([*calls, call(4, group=group, done=False)] for group in "12"))
     assert cause_of(evidence) == "the ranks call in different orders"
     assert "group 2" in str(Answer(evidence, find(evidence)))
 
@@ -244,36 +273,28 @@ def test_a_rank_that_meets_nobody_in_the_first_call_of_a_group(tmp_path):
     first = call(1, group="1", done=False, stack=((str(script), 2, "f"),))
     evidence = ranks_with([*calls, first], [*calls, call(6, done=False)])
     finding = find(evidence)[0]
-    assert (
-        finding.cause == "not all ranks made the group"
-        and "new_group (at train.py:1)" in finding.reason
-    )
+    assert finding.cause == "not all ranks made the group"
+    assert "new_group (at train.py:1)" in finding.reason
     assert "in all_reduce no. 1 (64 Float), its first call of group 1" in finding.reason
 
 
 def test_a_line_that_only_one_rank_ever_calls():
     calls = [call(n) for n in range(1, 6)]
-    alone = [*calls[:3], call(4, **at(29)), call(5, **at(29))]
-    waits = [*alone, dataclasses.replace(call(6, **at(29)), done=False)]
-    evidence = ranks_with(waits, calls)
-    evidence.ranks[1].note["end"] = {"how": "exit"}
+    alone = [*calls[:3], call(4, **at(29)), call(5, **at(29)), call(6, done=False, **at(29))]
+    evidence = ranks_with(alone, calls, each=[{}, EXIT])
     assert cause_of(evidence) == "one rank makes another call"
 
 
 @pytest.mark.parametrize(("seconds", "cause"), [(30, "all wait in one call"), (2, "")])
 def test_all_ranks_that_wait_in_one_call(seconds, cause):
-    hangs = [call(1), dataclasses.replace(call(2), done=False)]
-    evidence = ranks_with(hangs, hangs, time=102.0 + seconds)
-    evidence.running = True
+    hangs = [call(1), call(2, done=False)]
+    evidence = ranks_with(hangs, hangs, time=102.0 + seconds, running=True)
     assert cause_of(evidence) == cause
 
 
 def test_a_command_that_failed_is_never_healthy():
-    evidence = ranks_with([call(1)], [call(1)])
-    evidence.statuses, evidence.lines = (
-        [3],
-        [Line(0, "OddError: nobody knows it"), Line(0, "")],
-    )
+    log = ["OddError: nobody knows it", ""]
+    evidence = ranks_with([call(1)], [call(1)], lines=log, statuses=[3])
     assert cause_of(evidence) == "error"
     assert "OddError" in str(Answer(evidence, find(evidence))).splitlines()[0]
 
@@ -286,16 +307,11 @@ GUARDED = "def save():\n    if dist.get_rank() == 0:\n        gather()\n{other} 
     [("", "`if` at train.py:2"), ("    else:\n        gather()\n", "another order")],
 )
 def test_the_branch_that_only_some_ranks_take_is_shown(tmp_path, other, reason):
-    script = tmp_path / "train.py"
-    script.write_text(GUARDED.format(other=other))
-    places = [(str(script), line, "save") for line in (3, 4 + other.count("\n"))]
-    evidence = ranks_with(
-        *[
-            [call(n) for n in range(1, 6)] + [call(6, op, place=place, stack=(place,), done=False)]
-            for op, place in zip(("all_gather", "barrier"), places, strict=True)
-        ]
-    )
-    finding = find(evidence)[0]
+    (script := tmp_path / "train.py").write_text(GUARDED.format(other=other))
+    before = [call(n) for n in range(1, 6)]
+    gather = call(6, "all_gather", done=False, **at(3, script, "save"))
+    barrier = call(6, "barrier", done=False, **at(4 + other.count("\n"), script, "save"))
+    finding = find(ranks_with([*before, gather], [*before, barrier]))[0]
     assert finding.cause == "one rank makes another call"
     assert (reason in finding.reason) == (not other)
 
@@ -304,7 +320,7 @@ def test_a_straggler_is_found_at_whichever_call_the_others_wait():
     """Rank 0 is late for a broadcast, after all have averaged together."""
     calls = [
         [
-            dataclasses.replace(call(n, op), created=100 + 0.1 * (n // 2) + late * (n % 2))
+            call(n, op, created=100 + 0.1 * (n // 2) + late * (n % 2))
             for n, op in enumerate(["all_reduce", "broadcast"] * 10, start=2)
         ]
         for late in (0.09, 0.01, 0.01)
@@ -316,7 +332,7 @@ def test_a_straggler_is_found_at_whichever_call_the_others_wait():
 def test_slow_input_between_epochs_counts_too():
     """Steps of 4 ms, and 2 s before each epoch of ten."""
     created = [100 + 0.004 * n + 2.0 * (n // 10) for n in range(40)]
-    calls = [dataclasses.replace(call(n), created=when) for n, when in enumerate(created)]
+    calls = [call(n, created=when) for n, when in enumerate(created)]
     note = {"places": [["data", "/a/train.py", 3, "train"]]}
     samples = [[100 + 0.02 * n, 0] for n in range(300)]
     assert cause_of(ranks_with(calls, calls, samples=samples, **note)) == "slow input"
@@ -324,15 +340,10 @@ def test_slow_input_between_epochs_counts_too():
 
 
 def test_weights_differ_because_forward_went_around_ddp():
-    def optimizer(value):
-        return {"optimizers": [{"shapes": [[10, 10], [10]], "plain": True, "hash": value}]}
-
+    each = [optimizer([10, 10], [10], hash=value) for value in (1, 2)]
     for elements, reason in (("1", "they are not averaged"), ("110", "different weights")):
         calls = [call(n, sizes=elements) for n in range(1, 4)]
-        evidence = ranks_with(calls, calls)
-        for rank, value in zip(evidence.ranks, (1, 2), strict=True):
-            rank.note["objects"] = optimizer(value)
-        assert reason in find(evidence)[0].reason
+        assert reason in find(ranks_with(calls, calls, each=each))[0].reason
 
 
 def test_what_tensorflow_says():
@@ -352,29 +363,13 @@ def test_what_tensorflow_says():
 
 
 def test_where_no_call_is_recorded_a_hang_would_not_show():
-    evidence = ranks_with([], [])
-    evidence.running = True
+    evidence = ranks_with([], [], running=True)
     answer = Answer(evidence, find(evidence))
     assert not answer.known and "a hang would not show" in str(answer)
     for note, known in (({}, False), ({"hashes": [{"1": 5}]}, True)):
         ended = Answer(ranks_with([call(1)], [call(1)], end={"how": "exit"}, **note), [])
         assert ended.known == known and ("a fault would not show" in str(ended)) != known
         assert ("it shows no fault" in str(ended)) == known == ("Nothing to do" in str(ended))
-
-
-RECV = ("/v/site-packages/torch/distributed/distributed_c10d.py", 9, "recv")
-WRAPPER = ("/v/site-packages/torch/distributed/c10d_logger.py", 9, "wrapper")
-HOROVOD = ("/v/site-packages/horovod/torch/mpi_ops.py", 9, "synchronize")
-
-
-def stays(*stacks: list, since: float = 180.0, **note) -> Evidence:
-    """Ranks that run and have been at these lines since then; it is 200 now."""
-    evidence = ranks_with(*[[] for _ in stacks], since=since, **note)
-    evidence.running = True
-    for rank, stack in zip(evidence.ranks, stacks, strict=True):
-        rank.alive = True
-        rank.note["stack"] = [list(place) for place in stack]
-    return evidence
 
 
 @pytest.mark.parametrize(
@@ -389,11 +384,10 @@ def stays(*stacks: list, since: float = 180.0, **note) -> Evidence:
     ],
 )
 def test_ranks_that_stay_in_a_call_that_nobody_records(stacks, cause, reason):
-    script = ("/a/train.py", 7, "train")
-    evidence = stays(*[[*stack, script] for stack in stacks])
+    evidence = stays(*[[*stack, TRAIN] for stack in stacks])
     assert cause_of(evidence) == cause
     assert not cause or reason in str(Answer(evidence, find(evidence)))
-    assert cause_of(stays(*[[*stack, script] for stack in stacks], since=195.0)) == ""
+    assert cause_of(stays(*[[*stack, TRAIN] for stack in stacks], since=195.0)) == ""
 
 
 @pytest.mark.parametrize(("since", "cause"), [(170.0, "no batch comes"), (190.0, "")])
@@ -413,27 +407,24 @@ def test_hooks_that_average_each_gradient_again(hooks, ddp):
         for step in range(10)
         for n in range(6 * hooks)
     ]
-    objects = {"optimizers": [{"shapes": [[8]] * 6, "plain": True, "hash": None}]}
-    note = {"stepped_at": [100.5 + step for step in range(10)], "objects": objects, "ddp": ddp}
+    note = {"stepped_at": [100.5 + step for step in range(10)], "ddp": ddp} | optimizer(*[[8]] * 6)
     causes = {finding.cause for finding in find(ranks_with(calls, calls, **note))}
     assert ("gradients are averaged several times" in causes) == (hooks > 1 and not ddp)
 
 
 def test_ranks_that_were_killed_while_they_waited_are_never_healthy():
     """Long in Horovod's calls: that is the cause. For a moment, or nowhere: nobody knows."""
-    script = ("/a/train.py", 7, "train")
     for stack, since, cause in (
-        ([HOROVOD, script], 180.0, "one rank does something else"),
-        ([HOROVOD, script], 199.0, ""),
-        ([script], 180.0, ""),
+        ([HOROVOD, TRAIN], 180.0, "one rank does something else"),
+        ([HOROVOD, TRAIN], 199.0, ""),
+        ([TRAIN], 180.0, ""),
     ):
-        evidence = stays(stack, [script], since=since)
-        evidence.running = evidence.ranks[0].alive = evidence.ranks[1].alive = False
+        evidence = stays(stack, [TRAIN], since=since, alive=False)
         answer = Answer(evidence, find(evidence))
         assert answer.cause == cause and answer.known == bool(cause)
         assert cause or "a rank was killed, and whether it hung" in str(answer).splitlines()[0]
         assert "Nothing" not in str(answer) and "no fault" not in str(answer)
-    evidence = ranks_with([], [], end={"how": "exit"})
+    evidence = ranks_with([], [], **EXIT)
     evidence.tasks.append(Rank(-1, {"task": "ps 0"}))  # a parameter server never ends by itself
     ended = Answer(evidence, [])
     assert not ended.known and "no fault" not in str(ended) and "would not show" in str(ended)
@@ -446,23 +437,14 @@ def test_horovods_calls_in_both_branches_of_an_if_about_the_rank(tmp_path):
     evidence = stays([HOROVOD, places[0]], [places[1]])
     assert cause_of(evidence) == "one rank makes another call"
     assert "train.py:1" in find(evidence)[0].reason
-    evidence = stays([HOROVOD, places[0]], [HOROVOD, ("/a/train.py", 7, "train")])
+    evidence = stays([HOROVOD, places[0]], [HOROVOD, TRAIN])
     assert cause_of(evidence) == "the ranks call in different orders"
 
 
 def test_an_if_that_one_rank_took_for_a_value_of_its_own(tmp_path):
     """Both in one loop: not a loop that was left. Its condition does not ask for the rank."""
-    script = tmp_path / "train.py"
-    script.write_text("for epoch in e:\n    step()\n    if value < best:\n        save()\n")
-    places = [(str(script), line, "<module>") for line in (2, 4)]
-    evidence = ranks_with(
-        *[
-            [call(n, place=places[0], stack=(places[0],)) for n in range(1, last)]
-            + [call(last, op, place=place, stack=(place,), done=False)]
-            for last, op, place in zip((6, 6), ("all_reduce", "barrier"), places, strict=True)
-        ]
-    )
-    finding = find(evidence)[0]
+    text = "for epoch in e:\n    step()\n    if value < best:\n        save()\n"
+    finding = find(left_a_loop(tmp_path, text, 2, 4))[0]
     assert finding.cause == "one rank makes another call" and "train.py:3" in finding.reason
     assert finding.reason.startswith("rank 1 took")
 
@@ -481,25 +463,14 @@ def test_without_an_if_about_the_rank_none_is_blamed(tmp_path):
     assert "rank 1 broadcast no. 6" in answer and "no. 7" not in answer
 
 
-def late(stack: list, since: float) -> Evidence:
-    """Rank 0 waits for 20 s in a collective; rank 1 runs, and has been at this line since then."""
-    evidence = ranks_with([call(1), call(80, done=False)], [call(1)], time=200.0, since=since)
-    evidence.running = True
-    for rank in evidence.ranks:
-        rank.alive = True
-    evidence.ranks[1].note["stack"] = stack
-    return evidence
-
-
 def test_a_rank_that_works_on_is_no_fault(tmp_path):
     script = tmp_path / "train.py"
     script.write_text("for batch in data:\n    look()\nwhile not ready():\n    sleep()\n")
-    assert cause_of(late([(str(script), 2, "f")], since=180.0)) == ""  # works a loop off
-    assert (
-        cause_of(late([(str(script), 4, "f")], since=180.0)) == "one rank does something else"
-    )  # polls
-    assert cause_of(late([(str(script), 4, "f")], since=199.0)) == ""  # has moved
-    answer = Answer(moving := late([(str(script), 2, "f")], since=180.0), find(moving))
+    works, polls = ([(str(script), line, "f")] for line in (2, 4))
+    assert cause_of(late(works, since=180.0)) == ""
+    assert cause_of(late(polls, since=180.0)) == "one rank does something else"
+    assert cause_of(late(polls, since=199.0)) == ""  # has moved
+    answer = Answer(moving := late(works, since=180.0), find(moving))
     assert "rank 1 has not come yet: it is at train.py:2" in str(answer)
 
 
@@ -523,20 +494,15 @@ def test_a_rank_that_left_while_others_train_is_never_healthy():
 
 def test_no_rank_is_said_to_wait_for_nobody_above_one_that_waits():
     """All are in one barrier, which has not taken long."""
-    evidence = ranks_with(*[[call(1), call(2, done=False)]] * 2, time=103.0)
-    evidence.running = True
+    evidence = ranks_with(*[[call(1), call(2, done=False)]] * 2, time=103.0, running=True)
     text = str(Answer(evidence, find(evidence)))
-    assert (
-        "no fault" in text
-        and "none waits long for another" in text
-        and "rank 1: was killed; waits" in text
-    )
+    assert "no fault" in text and "none waits long for another" in text
+    assert "rank 1: was killed; waits" in text
 
 
 def test_a_rank_that_gave_up_is_not_the_one_that_did_not_come():
-    end = {"how": "exception", "message": "RuntimeError: gloo/pair.cc: Connection closed by peer"}
-    evidence = ranks_with([], [], end=end)
-    evidence.ranks[1].note["end"] = {"how": "exit"}
+    gave_up = raised("RuntimeError: gloo/pair.cc: Connection closed by peer")
+    evidence = ranks_with([], [], each=[gave_up, EXIT])
     finding = find(evidence)[0]
     assert finding.cause == "a rank did not come"
     assert finding.where.startswith("rank 0 waited for rank 1 at an unknown line: RuntimeError")
@@ -568,14 +534,12 @@ def test_what_the_rows_say_of_ranks():
 
 
 def test_a_horovod_job_is_told_nothing_of_torchs_groups():
-    script = ("/a/train.py", 7, "train")
-    evidence = stays([HOROVOD, script], [script], libraries=["horovod"])
+    evidence = stays([HOROVOD, TRAIN], [TRAIN], libraries=["horovod"])
     finding = find(evidence)[0]
     assert finding.reason.startswith("the wait has lasted 20 s, and rank 1 is at train.py:7")
     assert "HOROVOD_STALL" in finding.remedy and "init_process_group" not in finding.remedy
     for libraries, name in ((["horovod"], "HOROVOD_STALL"), ([], "init_process_group")):
-        killed = stays([script], [script], since=199.0, libraries=libraries)
-        killed.running = killed.ranks[0].alive = killed.ranks[1].alive = False
+        killed = stays([TRAIN], [TRAIN], since=199.0, alive=False, libraries=libraries)
         text = str(Answer(killed, find(killed)))
         assert {n for n in ("HOROVOD_STALL", "init_process_group") if n in text} == {name}
 
@@ -598,16 +562,12 @@ while not ready():
 def test_a_rank_that_swallowed_an_error_and_polls(tmp_path, handler, goes_on):
     """It moves between two lines and is not busy; that the others wait makes no straggler."""
     (script := tmp_path / "train.py").write_text(SKIPS.replace("zero_grad()", handler))
-    place = {"place": (str(script), 4, "f"), "stack": ((str(script), 4, "f"),)}
-    steps = [
-        [dataclasses.replace(call(n, **place), created=100 + 0.1 * n + late) for n in range(2, 40)]
-        for late in (0.06, 0.0)
-    ]
-    steps[0].append(dataclasses.replace(call(40, **place), created=105.0, done=False))
-    evidence = ranks_with(*steps, time=130.0, since=129.0)
-    evidence.running = evidence.ranks[0].alive = evidence.ranks[1].alive = True
+    place = at(4, script, "f")
+    steps = steps_of(0.06, 0.0, **place)
+    steps[0].append(call(40, created=105.0, done=False, **place))
     note = {"stack": [(str(script), 7, "f")], "places": [["compute", str(script), 8, "f"]]}
-    evidence.ranks[1].note |= note | {"samples": [[120 + 0.1 * n, 0] for n in range(99)]}
+    note["samples"] = [[120 + 0.1 * n, 0] for n in range(99)]
+    evidence = ranks_with(*steps, each=[{}, note], alive=True, time=130.0, since=129.0)
     (finding,) = find(evidence)
     assert finding.cause == "one rank does something else"
     skipped = "38 times and the others 39 times: an error in the `try` at train.py:3"
@@ -641,13 +601,10 @@ def test_ranks_that_all_wait_to_meet_more():
     ],
 )
 def test_weights_that_differ_while_ddp_trains(hashes, cause):
-    evidence = ranks_with([call(1)], [call(1)], ddp=True)
-    for rank, of_rank in zip(evidence.ranks, hashes, strict=True):
-        rank.note["hashes"] = [of_rank]
-    assert cause_of(evidence) == cause
-    for rank in evidence.ranks:
-        rank.note["ddp"] = False  # local SGD averages later
-    assert cause_of(evidence) == ""
+    each = [{"hashes": [of_rank]} for of_rank in hashes]
+    assert cause_of(ranks_with([call(1)], [call(1)], each=each, ddp=True)) == cause
+    # Local SGD averages later.
+    assert cause_of(ranks_with([call(1)], [call(1)], each=each, ddp=False)) == ""
 
 
 @pytest.mark.parametrize(
@@ -660,11 +617,9 @@ def test_weights_that_differ_while_ddp_trains(hashes, cause):
 )
 def test_weights_that_differ_although_each_step_averages_by_hand(sizes, first, cause):
     calls = [call(n, sizes=sizes) for n in range(1, 20)]
-    evidence = ranks_with(calls, calls, stepped_at=[100.5 + n for n in range(1, 17)])
-    for rank, start in zip(evidence.ranks, (5, first), strict=True):
-        rank.note["hashes"] = [{"0": start, "1": rank.number, "2": rank.number}]
-        optimizer = {"shapes": [[8, 8], [64, 8]], "plain": True, "hash": None}
-        rank.note["objects"] = {"optimizers": [optimizer]}
+    note = {"stepped_at": [100.5 + n for n in range(1, 17)]} | optimizer([8, 8], [64, 8])
+    each = [{"hashes": [{"0": start, "1": n, "2": n}]} for n, start in enumerate((5, first))]
+    evidence = ranks_with(calls, calls, each=each, **note)
     assert cause_of(evidence) == cause
     assert not cause or "64 numbers in the last step, and there are 576" in find(evidence)[0].reason
 
@@ -672,15 +627,13 @@ def test_weights_that_differ_although_each_step_averages_by_hand(sizes, first, c
 def test_models_of_two_groups_may_differ():
     """Ranks 0 and 1 train one model in a group of theirs, ranks 2 and 3 another one."""
     for values, cause in (((5, 5, 6, 6), ""), ((5, 5, 6, 7), "weights differ")):
-        evidence = ranks_with(*[[call(1, group=group)] for group in "1122"], ddp=True)
-        for rank, value in zip(evidence.ranks, values, strict=True):
-            rank.note["hashes"] = [{"1": value, "2": value}]
+        each = [{"hashes": [{"1": value, "2": value}]} for value in values]
+        evidence = ranks_with(*[[call(1, group=group)] for group in "1122"], each=each, ddp=True)
         assert cause_of(evidence) == cause
 
 
 def test_ranks_in_join_or_with_unequal_steps_are_not_compared_before_the_end():
-    join = ("/v/site-packages/torch/distributed/algorithms/join.py", 1, "__exit__")
-    for stack, steps, cause in (((), 4, "weights differ"), ((join,), 4, ""), ((), 6, "")):
+    for stack, steps, cause in (((), 4, "weights differ"), ((JOIN,), 4, ""), ((), 6, "")):
         evidence = ranks_with([call(1, stack=stack)], [call(1)], ddp=True)
         for rank, count in zip(evidence.ranks, (4, steps), strict=True):
             hashes = {str(step): rank.number for step in (1, 2, 4)}
@@ -703,16 +656,13 @@ def test_processes_that_train_each_for_itself():
 
 
 def test_equal_loaders_over_different_data():
+    row = {"sampler": "RandomSampler", "batches": 9, "batch_size": 8, "distributed": False}
+    row |= {"shuffle": None, "epoch": None, "batch_sampler": "BucketSampler"}
+    models = [{"batch_norms": 0, "buckets": ""}]
+
     def loaders(*data):
-        rows = [
-            {"sampler": "RandomSampler", "batches": 9, "batch_size": 8, "data": d} for d in data
-        ]
-        evidence = ranks_with([call(1)], [call(1)])
-        for rank, row in zip(evidence.ranks, rows, strict=True):
-            row |= {"distributed": False, "shuffle": None, "epoch": None}
-            row["batch_sampler"] = "BucketSampler"
-            rank.note["objects"] = {"loaders": [row], "models": [{"batch_norms": 0, "buckets": ""}]}
-        return evidence
+        each = [{"objects": {"loaders": [row | {"data": d}], "models": models}} for d in data]
+        return ranks_with([call(1)], [call(1)], each=each)
 
     assert "a BucketSampler over" in find(loaders(7, 7))[0].where
     assert cause_of(loaders(7, 7)) == "same data on all ranks"
@@ -732,31 +682,25 @@ def test_equal_loaders_over_different_data():
 )
 def test_what_the_models_are_called_with_is_compared(inputs, plain, loaded, cause):
     """As with an IterableDataset, of which a loader says nothing."""
-    optimizer = {"plain": plain, "hash": None, "shapes": [[8, 8]]}
-    objects = {"optimizers": [optimizer]}
-    evidence = ranks_with([call(1)], [call(1)], objects=objects, loaded=loaded)
-    for rank, of_rank in zip(evidence.ranks, inputs, strict=True):
-        rank.note["inputs"] = of_rank
-    assert cause_of(evidence) == cause
+    each = [optimizer([8, 8], plain=plain) | {"inputs": of_rank} for of_rank in inputs]
+    assert cause_of(ranks_with([call(1)], [call(1)], each=each, loaded=loaded)) == cause
 
 
 @pytest.mark.parametrize(
     ("seeds", "cause"), [((0, 7), "samplers of different seeds"), ((7, 7), "")]
 )
 def test_samplers_that_shuffle_by_seeds_of_their_own(seeds, cause):
-    evidence = ranks_with([call(1)], [call(1)])
-    for rank, seed in zip(evidence.ranks, seeds, strict=True):
-        loader = {"sampler": "DistributedSampler", "batches": 9, "batch_size": 8, "epoch": 1}
-        loader |= {"distributed": True, "shuffle": True, "seed": seed}
-        rank.note["objects"] = {"loaders": [loader]}
-    assert cause_of(evidence) == cause
+    loader = {"sampler": "DistributedSampler", "batches": 9, "batch_size": 8, "epoch": 1}
+    loader |= {"distributed": True, "shuffle": True}
+    each = [{"objects": {"loaders": [loader | {"seed": seed}]}} for seed in seeds]
+    assert cause_of(ranks_with([call(1)], [call(1)], each=each)) == cause
 
 
 @pytest.mark.parametrize(
     ("rates", "stack", "words"),
     [
         ((0.1, 0.3), (), "different learning rates: [0.1], [0.3]"),
-        ((0.1, 0.1), (("/a/train.py", 7, "train"),), "forward goes around the wrapper"),
+        ((0.1, 0.1), (TRAIN,), "forward goes around the wrapper"),
         ((0.1, 0.1), (("/torch/autograd/graph.py", 7, "run"),), "under no_sync"),
     ],
 )
@@ -764,21 +708,16 @@ def test_why_weights_differ_in_spite_of_ddp(rates, stack, words):
     evidence = ranks_with([call(1, stack=stack)], [call(1, stack=stack)], ddp=True)
     for rank, rate in zip(evidence.ranks, rates, strict=True):
         rank.note["hashes"] = [{"0": 5, "1": rank.number, "2": rank.number}]
-        optimizer = {"plain": True, "hash": None, "shapes": [[8, 8]], "rates": [rate]}
-        rank.note["objects"] = {"optimizers": [optimizer]}
+        rank.note |= optimizer([8, 8], rates=[rate])
     assert words in find(evidence)[0].reason
 
 
 def left_a_loop(tmp_path, script: str, inside: int, behind: int) -> Evidence:
     """Rank 0 calls in a loop for the sixth time, rank 1 calls a barrier behind it after five."""
-    path = tmp_path / "train.py"
-    path.write_text(script)
-    places = [(str(path), line, "<module>") for line in (inside, behind)]
-    steps = [call(n, place=places[0], stack=(places[0],)) for n in range(1, 6)]
-    barrier = call(6, "barrier", place=places[1], stack=(places[1],), done=False)
-    return ranks_with(
-        [*steps, call(6, place=places[0], stack=(places[0],), done=False)], [*steps, barrier]
-    )
+    (path := tmp_path / "train.py").write_text(script)
+    steps = [call(n, done=n < 6, **at(inside, path)) for n in range(1, 7)]
+    barrier = call(6, "barrier", done=False, **at(behind, path))
+    return ranks_with(steps, [*steps[:5], barrier])
 
 
 def test_a_break_of_one_rank_is_told_from_fewer_batches(tmp_path):
@@ -801,9 +740,9 @@ def test_a_rank_that_calls_something_inside_the_loop_has_not_left_it(tmp_path):
     for test, reason in (("is_global_zero", "see the `if` at train.py:4"), ("lucky", "the `if`")):
         lines = ("while steps:", "    step()", "    for callback in callbacks:")
         path.write_text("\n".join([*lines, f"        if {test}:", "            share()"]))
-        places = [(str(path), line, "<module>") for line in (2, 5)]
-        steps = [call(n, place=places[0], stack=(BACKWARD, places[0])) for n in range(1, 7)]
-        other = call(6, "broadcast", place=places[1], stack=(places[1],), done=False)
+        place = (str(path), 2, "<module>")
+        steps = [call(n, place=place, stack=(BACKWARD, place)) for n in range(1, 7)]
+        other = call(6, "broadcast", done=False, **at(5, path))
         finding = find(ranks_with([*steps[:5], other], steps))[0]
         assert finding.cause == "one rank makes another call" and reason in finding.reason
 
@@ -813,7 +752,7 @@ def test_a_loop_inside_the_step_that_runs_less_often_on_a_rank(tmp_path):
     (path := tmp_path / "train.py").write_text(
         "for step in steps:\n    backward()\n    for c in seen:\n        reduce(c)\n"
     )
-    step, each = ({"place": (p := (str(path), n, "f")), "stack": (p,)} for n in (2, 4))
+    step, each = at(2, path, "f"), at(4, path, "f")
     step["stack"] = (BACKWARD, *step["stack"])
     ops = ["all_reduce", "reduce", "reduce", "all_reduce", "reduce"]
     both = [call(n, o, **(each if o == "reduce" else step)) for n, o in enumerate(ops, start=1)]
@@ -841,26 +780,22 @@ def test_a_rank_whose_queue_nobody_fills():
 
 @pytest.mark.parametrize(("name", "reason"), [("save", "rank 0 still wrote it, at"), ("f", "half")])
 def test_a_file_that_is_read_while_a_rank_writes_it(name, reason):
-    evidence = ranks_with([call(1)], [call(1)])
-    evidence.ranks[0].note["stack"] = [("/a/train.py", 3, "put"), ("/a/train.py", 9, name)]
+    writes = {"stack": [("/a/train.py", 3, "put"), ("/a/train.py", 9, name)]}
     message = "RuntimeError: PytorchStreamReader failed reading file data/15: file read failed."
-    evidence.ranks[1].note["end"] = {"how": "exception", "message": message}
-    finding = find(evidence)[0]
+    finding = find(ranks_with([call(1)], [call(1)], each=[writes, raised(message)]))[0]
     assert reason in finding.reason and "barrier" in finding.remedy
 
 
 def test_a_batch_of_one_is_no_fault_of_the_line_that_raised():
     message = "ValueError: Expected more than 1 value per channel when training, got input size"
-    evidence = ranks_with([], [], end={"how": "exception", "message": message})
+    evidence = ranks_with([], [], **raised(message))
     assert cause_of(evidence) == "batch of one" and "drop_last" in find(evidence)[0].remedy
 
 
 def test_a_call_around_ddps_wrapper_is_shown(tmp_path):
     (script := tmp_path / "train.py").write_text("save(m.module.state_dict())\nm.module.act(x)\n")
-    calls = [call(1, **at(1, script))]
-    evidence = ranks_with(calls, calls, ddp=True)
-    for rank in evidence.ranks:
-        rank.note["hashes"] = [{"1": rank.number, "2": rank.number}]
+    calls, each = [call(1, **at(1, script))], [{"hashes": [{"1": n, "2": n}]} for n in (0, 1)]
+    evidence = ranks_with(calls, calls, each=each, ddp=True)
     assert "(train.py:2)" in find(evidence)[0].reason
 
 
@@ -898,27 +833,16 @@ def test_an_optimizer_of_weights_that_the_model_has_no_more():
         ({str(2**n): 7 for n in range(6)}, False, ""),
         ({str(2**n): n for n in range(6)}, True, ""),
     ):
-        evidence = ranks_with([call(1)], [call(1)], idle=idle)
-        for rank in evidence.ranks:
-            rank.note["hashes"] = [hashes]
+        evidence = ranks_with([call(1)], [call(1)], idle=idle, hashes=[hashes])
         assert cause_of(evidence) == cause
-
-
-def steps_of(*late: float, steps=range(2, 40), **change) -> list[list[Collective]]:
-    """Of each rank the calls, one in each step of 0.1 s, so many seconds after the others'."""
-    return [
-        [dataclasses.replace(call(n, **change), created=100 + 0.1 * n + wait) for n in steps]
-        for wait in late
-    ]
 
 
 def test_ranks_whose_data_are_at_an_end_in_join_make_nobody_a_straggler():
     """Rank 0's data end first; it answers the other's calls at once, also after the end."""
-    join = ("/v/site-packages/torch/distributed/algorithms/join.py", 1, "__exit__")
-    together, answers = steps_of(0.0, 0.0, steps=range(2, 20)), steps_of(0.0, steps=range(20, 80))
-    joined = [dataclasses.replace(c, stack=(join,)) for c in answers[0]]
-    alone = steps_of(0.06, steps=range(20, 80))[0]
-    assert cause_of(ranks_with(together[0] + answers[0], together[1] + alone)) == "straggler"
+    together, later = steps_of(0.0, 0.0, steps=range(2, 20)), range(20, 80)
+    answers, alone = steps_of(0.0, 0.06, steps=later)
+    (joined,) = steps_of(0.0, steps=later, stack=(JOIN,))
+    assert cause_of(ranks_with(together[0] + answers, together[1] + alone)) == "straggler"
     assert cause_of(ranks_with(together[0] + joined, together[1] + alone)) == ""
 
 
@@ -928,9 +852,6 @@ def test_who_is_slow_in_a_part_of_the_run_is_no_straggler():
     evidence = ranks_with(*[a + b for a, b in zip(slow, other, strict=True)])
     assert cause_of(evidence) == ""
     assert cause_of(ranks_with(*slow)) == "straggler"
-
-
-BACKWARD = ("/v/site-packages/torch/autograd/graph.py", 9, "_engine_run_backward")
 
 
 def test_a_step_of_ddp_ends_with_its_gradients_and_not_with_an_epoch():
@@ -958,12 +879,10 @@ def test_steps_that_get_slower_and_slower_name_the_line_that_grew(growth, cause)
     """From 0.1 s to 0.7 s, all in line 9; and 0.1 s in line 7."""
     calls, samples, now = [], [], 100.0
     for step in range(30):
-        samples += [[now, 0]] + [
-            [now + 0.1 * part, 1] for part in range(1, int(10 * growth * step))
-        ]
+        samples.append([now, 0])
+        samples += [[now + 0.1 * part, 1] for part in range(1, int(10 * growth * step))]
         now += 0.1 + growth * step
-        calls.append(call(step + 1, created=now, stack=(BACKWARD,)))
-        calls[-1] = dataclasses.replace(calls[-1], seq=2 * step + 1)
+        calls.append(call(2 * step + 1, created=now, stack=(BACKWARD,)))
         gather = {"sizes": str(64 * step), "created": now + 0.01, "place": ("/a/train.py", 9, "f")}
         calls.append(call(2 * step + 2, "all_gather", **gather))
     places = [["compute", "/a/train.py", line, "f"] for line in (7, 9)]
@@ -996,9 +915,7 @@ def test_ranks_of_one_host_have_no_narrow_link_unless_it_is_limited(notes, cause
     calls = steps_of(0.0, 0.0, sizes="1000000")
     samples = [[100 + 0.05 * n, 0] for n in range(90)]
     places = [["communication", "/a/train.py", 7, "f"]]
-    evidence = ranks_with(*calls, places=places, samples=samples)
-    for rank, note in zip(evidence.ranks, notes, strict=True):
-        rank.note |= note
+    evidence = ranks_with(*calls, each=notes, places=places, samples=samples)
     assert cause_of(evidence) == cause
 
 
@@ -1011,8 +928,8 @@ def test_an_error_of_all_ranks_blames_none_and_shows_its_reason():
         ("Mismatched BROADCAST tensor shapes: [3, 2], [4, 2]", "shapes differ"),
         ("FileError: the sky fell", "error"),
     ):
-        end = {"how": "exception", "message": GRAPH.format(words), "place": ("/a/train.py", 9, "f")}
-        evidence = ranks_with([], [], end=end)
+        note = raised(GRAPH.format(words), place=("/a/train.py", 9, "f"))
+        evidence = ranks_with([], [], **note)
         text = str(Answer(evidence, find(evidence)))
         assert cause_of(evidence) == cause and words in text.partition("Evidence")[0]
         assert "other ranks only waited" not in text
@@ -1037,14 +954,12 @@ def test_a_timeout_while_the_other_rank_worked(tmp_path, since, place, cause):
         "if rank != 0:\n    barrier()\ntokenize()\nif rank == 0:\n    barrier()\n"
     )
     barrier = call(1, "barrier", done=False, **at(2, script))
-    evidence = ranks_with([], [barrier], since=since)
-    evidence.ranks[0].note |= {
+    works = {
         "stack": [(str(script), place, "f")],
         "places": [["compute", str(script), place, "f"]],
         "samples": [[190 + n, 0] for n in range(10)],
     }
-    evidence.ranks[1].note["end"] = {"how": "exception", "message": TIMED_OUT}
-    finding = find(evidence)[0]
+    finding = find(ranks_with([], [barrier], each=[works, raised(TIMED_OUT)], since=since))[0]
     assert finding.cause == cause
     assert cause != "a rank came too late" or "gave up after 8 s" in finding.reason
 
@@ -1091,9 +1006,7 @@ def test_an_early_return_for_other_ranks_is_a_branch(tmp_path, test, other, blam
 @pytest.mark.parametrize(("count", "cause"), [(1, ""), (2, "traced again in each step")])
 def test_a_function_that_tensorflow_traces_again_and_again(count, cause):
     text = "WARNING:tensorflow:{0} out of the last {0} calls to <function Training.step at 0x7f34> "
-    evidence = stays([], [])
-    evidence.lines = [
-        Line(0, text.format(n) + "triggered tf.function retracing. ...") for n in (5, 6)[:count]
-    ]
+    lines = [text.format(n) + "triggered tf.function retracing. ..." for n in (5, 6)[:count]]
+    evidence = stays([], [], lines=lines)
     assert cause_of(evidence) == cause
     assert not cause or "Training.step" in find(evidence)[0].where

@@ -1,16 +1,16 @@
 """`workshop doctor` and what the Horovod lessons ask."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from click.testing import CliRunner
+from emulator_harness import executable
 
 from local_sagemaker.cluster import linux
 from workshop.cli.doctor import doctor
@@ -57,11 +57,9 @@ def test_only_a_failure_makes_it_exit_1(monkeypatch, level, code):
 
 
 def test_a_check_that_breaks_is_a_failure_not_an_end(monkeypatch):
-    def breaks():
-        raise ValueError("oh")
-
+    breaks = ("breaks", mock.Mock(side_effect=ValueError("oh")))
     fine = ("fine", lambda: CheckResult(OK, "x"))
-    monkeypatch.setattr(checks, "all_checks", lambda: [("breaks", breaks), fine])
+    monkeypatch.setattr(checks, "all_checks", lambda: [breaks, fine])
     output = CliRunner().invoke(doctor, []).output
     assert re.search("FAIL  breaks .*oh", output) and "OK    fine" in output
 
@@ -99,17 +97,14 @@ def test_what_the_emulator_lacks_is_a_warning(monkeypatch):
 )
 def test_an_aws_cli_that_would_call_aws_itself(monkeypatch, tmp_path, version, level):
     if version:
-        (tmp_path / "aws").write_text(f"#!/bin/sh\necho aws-cli/{version} Python/3.11.2\n")
-        (tmp_path / "aws").chmod(0o755)
+        executable(tmp_path / "aws", f"#!/bin/sh\necho aws-cli/{version} Python/3.11.2\n")
     monkeypatch.setenv("PATH", str(tmp_path))
     check = checks.aws_cli()
     assert check.level == level and (level == OK or "--endpoint-url" in check.do)
 
 
 def test_an_mpirun_that_fails_is_a_failure(monkeypatch, tmp_path):
-    program = tmp_path / "mpirun"
-    program.write_text("#!/bin/sh\necho no slots >&2; exit 1\n")
-    program.chmod(0o755)
+    executable(tmp_path / "mpirun", "#!/bin/sh\necho no slots >&2; exit 1\n")
     monkeypatch.setattr(checks.sys, "executable", str(tmp_path / "python"))
     check = checks.mpirun()
     assert check.level == FAIL and "no slots" in check.finding

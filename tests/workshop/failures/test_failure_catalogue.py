@@ -4,8 +4,6 @@ Of those of ranks lesson 10, which the tests execute, reproduces two; `make soak
 That the times of exercise 10.5's jobs show their causes, test_exercises.py tests.
 """
 
-from __future__ import annotations
-
 import ast
 import runpy
 import sys

@@ -1,7 +1,5 @@
 """workshop.jobs.bandwidth: what is known of links, and why they cannot be limited."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import boto3

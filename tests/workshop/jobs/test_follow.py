@@ -1,5 +1,7 @@
 """Real jobs on the emulator, followed to their end."""
 
+from datetime import datetime
+
 import pytest
 
 import workshop
@@ -21,11 +23,8 @@ def test_a_job_is_followed_to_its_end(session, estimator, capsys):
     assert result.table("step")["train_loss"].tolist() == [1.0, 0.5]
     assert result.hyperparameters["sagemaker_program"] == "talk.py"
     assert result.events[0]["host"] == "algo-1"
-    (training,) = (
-        phase
-        for phase in result.description["SecondaryStatusTransitions"]
-        if phase["Status"] == "Training"
-    )
+    phases = result.description["SecondaryStatusTransitions"]
+    (training,) = (phase for phase in phases if phase["Status"] == "Training")
     began, ended = training["StartTime"].timestamp(), training["EndTime"].timestamp()
     times = [line.time for line in result.lines if line.event]
     assert times == sorted(times) and began - 0.1 <= times[0] and times[-1] <= ended + 1
@@ -82,27 +81,15 @@ def test_rank_and_host_are_read_from_the_line():
 
 
 def test_repeated_phases_add_up_and_final_states_are_no_phase():
-    from datetime import datetime, timedelta
-
-    start = datetime(2026, 1, 1)
+    at = [datetime(2026, 1, 1, second=second) for second in range(8)]
     steps = [("Training", 0, 4), ("Interrupted", 4, 5), ("Training", 5, 7), ("Completed", 7, 7)]
-    transitions = [
-        {
-            "Status": name,
-            "StartTime": start + timedelta(seconds=a),
-            "EndTime": start + timedelta(seconds=b),
-        }
-        for name, a, b in steps
-    ]
+    transitions = [{"Status": name, "StartTime": at[a], "EndTime": at[b]} for name, a, b in steps]
     result = JobResult("x", {"SecondaryStatusTransitions": transitions}, [])
     assert result.phases == {"Training": 6.0, "Interrupted": 1.0}
 
 
 def test_a_metric_that_sagemaker_has_not_read_yet_is_read_from_the_log():
-    definitions = [
-        {"Name": "a", "Regex": '"a": ([0-9.]+)'},
-        {"Name": "b", "Regex": '"b": ([0-9.]+)'},
-    ]
+    definitions = [{"Name": name, "Regex": f'"{name}": ([0-9.]+)'} for name in "ab"]
     description = {
         "AlgorithmSpecification": {"MetricDefinitions": definitions},
         "FinalMetricDataList": [{"MetricName": "a", "Value": 1.0}],

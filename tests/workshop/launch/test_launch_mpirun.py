@@ -27,17 +27,6 @@ def pids_of(lines):
     return [int(match[1]) for match in matches if match]
 
 
-def start(ranks, *command):
-    return Processes([mpirun_command(ranks, full_words(command))], line_from=line_from_mpirun)
-
-
-def ranks_that_sleep(running, count=2):
-    """Their pids, once all have said them."""
-    assert running.until(lambda: len(pids_of(running.lines)) == count, timeout=60)
-    assert running.alive
-    return pids_of(running.lines)
-
-
 SLEEP = "print('pid', os.getpid(), flush=True); time.sleep(600)"
 
 
@@ -115,8 +104,11 @@ def test_no_rank_outlives_an_interrupted_or_killed_notebook(number):
 
 
 def test_ranks_of_an_mpirun_that_died_are_ended_too():
-    running = start(2, *python(SLEEP))
-    pids = ranks_that_sleep(running)
+    command = mpirun_command(2, full_words(python(SLEEP)))
+    running = Processes([command], line_from=line_from_mpirun)
+    assert running.until(lambda: len(pids_of(running.lines)) == 2, timeout=60)
+    assert running.alive
+    pids = pids_of(running.lines)
     psutil.Process(pids[0]).parent().kill()  # mpirun
     with pytest.raises(ProcessFailed):
         running.wait(timeout=30)

@@ -2,17 +2,12 @@
 
 import os
 import signal
-import sys
 
 import psutil
 import pytest
-from emulator_harness import until, wait_until_gone
+from emulator_harness import python, until, wait_until_gone
 
 from workshop.launch.processes import Processes, ProcessFailed, run_together
-
-
-def python(text):
-    return [sys.executable, "-c", text]
 
 
 def test_the_json_lines_of_all_programs_in_order():

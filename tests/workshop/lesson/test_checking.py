@@ -3,6 +3,7 @@
 import signal
 import threading
 import time
+from unittest import mock
 
 import pytest
 
@@ -102,11 +103,8 @@ def test_it_works_outside_the_main_thread(number, capsys):
 
 
 def test_an_interrupt_is_not_an_answer(number):
-    def answer(x):
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        workshop.check(number, answer)
+        workshop.check(number, mock.Mock(side_effect=KeyboardInterrupt))
 
 
 def test_unknown_numbers(number):

@@ -140,13 +140,10 @@ def lines_of(tiers):
 
 @given(algorithm=everywhere, instances=counts, ranks_per_instance=counts)
 def test_measured_lines_give_the_links_back(algorithm, instances, ranks_per_instance):
-    tiers, place = (
-        HierarchicalLinks.from_measurements(lines_of(TIERS)),
-        (instances, ranks_per_instance),
-    )
-    kind = dict(zip(("instances", "ranks_per_instance"), place, strict=True))
-    true = estimated_seconds(algorithm, 1e6, links=TIERS, **kind)
-    assert estimated_seconds(algorithm, 1e6, links=tiers, **kind) == pytest.approx(true)
+    tiers = HierarchicalLinks.from_measurements(lines_of(TIERS))
+    place = {"instances": instances, "ranks_per_instance": ranks_per_instance}
+    true = estimated_seconds(algorithm, 1e6, links=TIERS, **place)
+    assert estimated_seconds(algorithm, 1e6, links=tiers, **place) == pytest.approx(true)
 
 
 def test_lines_that_say_too_little_are_refused():

@@ -62,9 +62,8 @@ def test_a_latency_is_added_to_each_message_between_instances():
     near = held_out.links_of(CALIBRATION, 200)
     far = held_out.links_of(CALIBRATION, 200, latency_ms=2)
     assert far.inter_node.busy.alpha == pytest.approx(near.inter_node.busy.alpha + 2e-3)
-    assert (
-        far.intra_node == near.intra_node and far.inter_node.busy.beta == near.inter_node.busy.beta
-    )
+    assert far.intra_node == near.intra_node
+    assert far.inter_node.busy.beta == near.inter_node.busy.beta
 
 
 def test_a_link_that_was_not_measured_is_said():

@@ -1,7 +1,5 @@
 """What a step takes by the model."""
 
-from __future__ import annotations
-
 import pytest
 
 from workshop.measure.alpha_beta import HierarchicalLinks, Link, SharedLinks, estimated_seconds
