@@ -30,6 +30,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -172,9 +173,9 @@ def seconds_by_step(library: Library, step: Callable, trains: bool, steps: int) 
 
 def measure_round(
     library: Library, measurements: dict[str, Callable], steps: dict[str, int], order: list[str]
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Measure each of `order` once; return the round's record, the same on all ranks."""
-    record: dict[str, object] = {}
+    record: dict[str, Any] = {}
     for name in order:
         trains = name != "alone" or library.rank == 0
         by_rank = library.gather(seconds_by_step(library, measurements[name], trains, steps[name]))
