@@ -485,7 +485,7 @@ for name, scaling in workloads.items():
         end=" ",
     )
     inside = scaling.noise.low <= scaling.speed_up.median <= scaling.noise.high
-    print(f"(The noise floor{', which holds it' if inside else ''}:", end=" ")
+    print(f"(The noise floor{', in which the median lies' if inside else ''}:", end=" ")
     print(f"{scaling.noise.low:.2f} to {scaling.noise.high:.2f}.)")
     to_curve = (scaling.rounds["compute"] + scaling.rounds["exchange"]) / scaling.rounds["step"]
     shown = {"faster": "above the curve", "slower": "below the curve"}.get(verdict(to_curve, noise))

@@ -256,8 +256,9 @@ table(scalings).drop(columns="r").T
 # %% [markdown]
 # *Compute*: the ranks' mean computing time. *Wait*: how much longer the slowest rank computes.
 # *Exposed communication*: what a step takes beyond both (below 0: noise). *Ceiling*: the speed-up
-# of ranks that exchange nothing. *Noise*: a step measured twice. (A speed-up above the number of
-# cores: noise, or smaller parts fit better into a cache; lesson 01, not tested.)
+# of ranks that exchange nothing, by the mean rank (so waiting lowers the share, too). *Noise*: a
+# step measured twice. (A speed-up above the number of cores: noise, or smaller parts fit better
+# into a cache; lesson 01, not tested.)
 #
 # Rounds of different jobs aren't pairs. So here noise is how far two *identical* jobs lie apart: a
 # round of one against a round of the other, the median of all such pairs. (Locally there are two
@@ -296,7 +297,8 @@ def compared(name: str, other: str) -> str:
 
 verdicts = {name: compared(name, other) for name, other in pairs.items()}
 for name, verdict in verdicts.items():
-    print(f"{name}, compared with {pairs[name]}: {verdict}")
+    print(f"{name}, compared with {pairs[name]}: {verdict}", end=" ")
+    print(f"({middle[name] / middle[pairs[name]]:.3f} times; noise: {noise:.3f} either way).")
 
 
 # %% jupyter={"source_hidden": true}
@@ -321,8 +323,12 @@ for name, other in identical.items():
         print("    each other.")
 print(f"So a difference below {noise - 1:.0%} can't show. A larger one would lie", end=" ")
 print("between these jobs: to blame the places you need several jobs in each.")
-print(f"(1 x {n} and mpirun here have no identical run: their noise is unknown. Don't", end=" ")
-print("compare the next picture's parts across jobs.)")
+exchange = {name: 1000 * of.rounds["exchange"].median() for name, of in scalings.items()}
+in_noise = 1000 * (noise - 1) * scalings[first].rounds["step"].median()
+print(f"In {first} the exchange would have to take {in_noise:.1f} ms longer to show in", end=" ")
+print("the speed-up. Timed alone it takes", end=" ")
+print(", ".join(f"{ms:.1f} ms ({name})" for name, ms in exchange.items()), end=".\n")
+print(f"(1 x {n} and mpirun here have no identical run: their own noise is unknown.)")
 
 # %% jupyter={"source_hidden": true}
 of_n = [name for name, scaling in scalings.items() if scaling.world_size == n]
@@ -342,7 +348,7 @@ title = f"{n} ranks: faster than one process in {faster} of {len(of_n)} measurem
 title += f" ({span(middle[of_n], '.2f')} times);"
 title += f"\n{n * m} ranks: {than} ({span(middle[of_all], '.2f')} times)"
 if set(verdicts.values()) == {"no difference shown"}:
-    title += f";\nplaces: no difference shown (noise {noise - 1:.0%})"
+    title += f";\nplaces: no difference shown (identical jobs: {noise - 1:.0%} apart)"
 parts = {name: share[["compute", "wait", "exposed"]].median() for name, share in shares.items()}
 parts = pd.DataFrame(parts).T.clip(lower=0).rename(columns={"exposed": "exposed communication"})
 spread = interleaved.summary(pd.DataFrame({name: share["step"] for name, share in shares.items()}))
@@ -352,11 +358,16 @@ guess.compare(two=middle[first], all_ranks=middle[both])
 print("Identical jobs, times as fast as one process:", end=" ")
 twins = (f"{middle[a]:.2f} ({a}) and {middle[b]:.2f} ({b})" for a, b in identical.items())
 print("; ".join(twins), end=".\n")
-grown = parts.columns[parts.loc[of_all].min() > parts.loc[[first, again]].max()]
+gap = parts.loc[of_all].min() - parts.loc[[first, again]].max()
+twins_gap = pd.DataFrame(
+    [(parts.loc[name] - parts.loc[other]).abs() for name, other in identical.items()]
+).max()
+grown = parts.columns[gap > twins_gap]
 each = "each job against each" + ("" if agreed else ": they disagree")
 print(f"{n * m} ranks on {cores}: {than} ({each}).")
 if "slower" in than and len(grown):
-    print(f"Larger in each job of {n * m}: {', '.join(grown)}.")
+    print(f"Larger in each job of {n * m}, by more than identical jobs differ:", end=" ")
+    print(f"{', '.join(grown)}.")
 
 # %% [markdown]
 # Each place had one job, or two identical ones; the rounds don't show how the next job would vary.
@@ -429,9 +440,9 @@ print(f"Limit from the exchange alone: {n / (n - 1) * alone_ms.median():.1f} ms;
 print(f"from the measured steps: {span(limits)} ms.")
 beyond = {"more computing": [], "waiting": [], "more exchange": []}
 for ms in (milliseconds[batch].median() for batch in short_batches):
-    beyond["more computing"].append(ms["compute"] - ms["alone"] / n)
-    beyond["waiting"].append(ms["wait"])
-    beyond["more exchange"].append(ms["exposed"] - ms["exchange"])
+    longer = (ms["compute"] - ms["alone"] / n, ms["wait"], ms["exposed"] - ms["exchange"])
+    for cause, value in zip(beyond, longer, strict=True):
+        beyond[cause].append(round(value, 1) + 0.0)  # + 0.0: not -0.0
 print(f"Against 1/{n} of one process's step and the exchange alone, a step of {n} has", end=" ")
 print(", ".join(f"{span(ms, '.1f')} ms {cause}" for cause, ms in beyond.items()), end=" ")
 print("(differences of medians: they needn't add up).")
@@ -666,8 +677,9 @@ pd.DataFrame({"ranks": ranks, "last loss": last_losses, "sets of weights": sets}
 
 # %% [markdown]
 # The same global batches, divided among another number of ranks: the same loss but for rounding.
-# Ranks that don't average end with another. Here is the `TF_CONFIG` of the last worker: all
-# workers, and under `task` which of them this is.
+# Ranks that don't average end with another. (Equal weights alone would not show that every rank's
+# gradients count: a script could copy rank 0's weights after each step.) Here is the `TF_CONFIG` of
+# the last worker: all workers, and under `task` which of them this is.
 
 # %%
 last = max(native.matching("TF_CONFIG="), key=lambda line: line.host)
@@ -699,7 +711,8 @@ share = stepping / result.billable_seconds
 print(
     f"{step_count} steps took {stepping:.2f} of {result.billable_seconds} billable s: {share:.0%}"
 )
-print("(Each epoch's first step isn't timed, and counts as long as its others.)")
+print("(Each epoch's first step isn't timed, and counts as long as its others.", end=" ")
+print(f"A step took {1000 * stepping / step_count:.1f} ms;\nthe metric above is the last epoch's.)")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(share_of_steps=share)
@@ -715,9 +728,10 @@ workshop.save_results(share_of_steps=share)
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Mistakes that fail silently
 #
-# The SDK ignores keys that it doesn't know, both in `distribution` itself and in the dictionaries
-# inside it, and it can't know which launcher your script needs. So both jobs would end as
-# `Completed`. The next cell shows what each would send, and starts nothing. NaN means: not sent.
+# The SDK ignores keys that it doesn't know, in the dictionaries inside `distribution`, as below,
+# and by its source in `distribution` itself, too. And it can't know which launcher your script
+# needs. So both jobs would end as `Completed`. The next cell shows what each would send, and starts
+# nothing. NaN means: not sent.
 #
 # - In `distribution["mpi"]`, `custom_mpi_option` instead of `custom_mpi_options`.
 # - `parameter_server` instead of `mpi`, in a Horovod job.

@@ -249,10 +249,10 @@ with plots.canvas(title, x, y, size=(8.5, 4.2), alt=alt) as axes:
 # %% [markdown]
 # The black marks use the measured step of one instance, what the two ranks computed and waited, and
 # the bytes. They know nothing else of an all-reduce, so they can be too high or too low (column
-# *computed* below). (Dots above 2: lesson 01.) Each round gives a limit, too; the stripe holds the
-# middle half of them. Where the dots are below 1 you pay for two instances and wait longer. No
-# difference is shown if the median lies in the grey band, or if too few dots lie on one side of 1
-# (lesson 01's sign test).
+# *computed* below). (Dots above 2: half a batch may fit better into a cache; not tested.) Each
+# round gives a limit, too; the stripe holds the middle half of them. Where the dots are below 1 you
+# pay for two instances and wait longer. No difference is shown if the median lies in the grey band,
+# or if too few dots lie on one side of 1 (lesson 01's sign test).
 
 # %% jupyter={"source_hidden": true} slideshow={"slide_type": "slide"}
 answers = {"two": medians["gain"].iloc[0], "exposed": 1000 * medians["exposed"].iloc[-1]}
@@ -269,8 +269,11 @@ if limited:
     print("if sending takes no longer than computed.")
 count = int(sweep.groupby("link").size().min())
 print(
-    f"For a verdict {interleaved.must_agree(count)} of {count} rounds have to lie on one side of 1."
+    f"For a verdict {interleaved.must_agree(count)} of {count} rounds must lie on one side", end=" "
 )
+print("of 1, and the median outside the noise. Near its edge another run may decide otherwise.")
+alone_ms = 1000 * sweep.groupby("link")["alone"].median()
+print(f"(One instance took {alone_ms.min():.0f} to {alone_ms.max():.0f} ms in these jobs.)")
 ranges = sweep.groupby("link")["gain"].agg(["min", "median", "max"]).loc[links_shown]
 against = ranges.join(medians["computed"]).join(bands).round(2)
 against.columns = ["lowest", "median", "highest", "computed", "noise, low", "noise, high"]
@@ -307,10 +310,10 @@ for name, job in here.items():
 # %% [markdown]
 # What grows is exposed communication. (The other parts differ, too: each bandwidth is a job of its
 # own. Lesson 07 hides some of it behind the computing of a model with many layers.) As a difference
-# of measured times it is mostly noise where it is small; below 0 it is noise that A/A doesn't show.
-# Where it is longer than computed, two instances need a faster link than the computed limit; packet
-# headers account for about 4 %, and the rest (latency, the limiter) isn't separated here. Where it
-# is shorter than computed, part of it may have been hidden, or it is noise: we can't tell.
+# of measured times it is mostly noise where it is small, and all noise below 0. Where it is longer
+# than computed, two instances need a faster link than the computed limit; packet headers account
+# for about 4 %, and the rest (latency, the limiter) isn't separated here. Where it is shorter than
+# computed, part of it may have been hidden, or it is noise: we can't tell.
 #
 # The computed limit, in bit/s, is 8 x bytes / seconds that dividing saves: more gradients raise it,
 # more computing lowers it. With 100 times the gradients and the same computing it would be 100
@@ -327,6 +330,11 @@ for name, job in here.items():
 # belongs to one Availability Zone (data centres close together), and a card has to be in the zone
 # of its instance: a job with one subnet is in one zone. That is this lesson's *colocation*. (We
 # found no AWS page that says whether a job without a VPC stays in one zone.)
+#
+# This lesson's first cell made such a network from
+# [`cloudformation/network.yaml`](../cloudformation/network.yaml), which has every part of the table
+# below. Locally its ids are records that requests refer to: no packet passes it, and no rule is
+# enforced.
 
 # %% slideshow={"slide_type": "-"}
 ec2 = session.client("ec2")
@@ -533,10 +541,11 @@ workshop.save_results(placed=placed.to_dict("records"))
 # hierarchical gains most on few instances with many ranks each. (Each placement is one job: what
 # differs between two of them needn't be due to the placement.)
 #
-# With a GPU for each rank, **fill an instance before you take a second one**: what counts is the
-# bandwidth *per GPU*. Below, two full 8-GPU instances average 1 GB of gradients hierarchically, and
-# *binds* names the part that takes longer: within an instance (over **NVLink**, Nvidia's direct
-# links between GPUs), or over the network. (Computed. NVLink's GB/s per GPU and direction: [a list
+# With a GPU for each rank, **fill an instance before you take a second one**, as 1 x 8 against 2 x
+# 4 showed above. Between full instances what counts is the bandwidth *per GPU*. Below, two full
+# 8-GPU instances average 1 GB of gradients hierarchically, and *binds* names the part that takes
+# longer: within an instance (over **NVLink**, Nvidia's direct links between GPUs), or over the
+# network. (Computed. NVLink's GB/s per GPU and direction: [a list
 # of data sheets](https://github.com/stas00/ml-engineering/blob/master/network/README.md#nvlink),
 # read on 2026-11-25.)
 
@@ -771,8 +780,9 @@ workshop.save_results(published=checked.fillna(0).to_dict("records"))
 #
 # - A data sheet is nearly a bound: one all-reduce was faster than computed, by 1 %.
 # - Large all-reduces took up to 1.7 times as long as computed, and nearly all took longer.
-# - Messages of up to 1 MiB over EFA take 2 to 6.5 times what NCCL's source assumes. Measure α where
-#   you run, and the sizes that you send, because NCCL changes algorithm and protocol between them.
+# - Messages of up to 1 MiB over EFA (six published numbers) take 2 to 6.5 times what is computed
+#   from the latencies in NCCL's source. Measure α where you run, and the sizes that you send,
+#   because NCCL changes algorithm and protocol between them.
 #
 # ## Optional: up to 2,048 ranks
 #
@@ -802,8 +812,7 @@ above = scaled.index[scaled["ring"] > scaled["compute"]]
 turned = int(above[0]) if len(above) else None
 title = "Computed: computing takes longest"
 if turned:
-    title = f"Computed: between {turned // 2:,} and {turned:,} ranks a ring passes computing;\n"
-    title += "with latencies as high as EFA's, sooner"
+    title = f"Computed: between {turned // 2:,} and {turned:,} ranks a ring passes computing"
 with plots.canvas(title, "ranks (8 in each instance)", "seconds per step", size=(8, 4)) as axes:
     labels = [scaled.columns[0], "all-reduces, ring", "all-reduces, tree", "bytes / bandwidth"]
     lines = zip(labels, scaled, ("-", "--", ":", "-."), plots.COLOURS, strict=False)
