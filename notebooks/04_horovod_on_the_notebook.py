@@ -124,7 +124,8 @@ plots.stacked_bars(bars, title, "ms per step, medians of rounds", spread=whisker
 print(f"Two ranks are {large.speed_up.fixed} times as fast as one process: {shown}.")
 least, most = 1000 * large.rounds["alone"].min(), 1000 * large.rounds["alone"].max()
 print(f"One process alone took {least:.0f} to {most:.0f} ms: so ratios are taken within a round.")
-above = ", in some rounds above 2 (lesson 01)" if large.ceiling.high > 2 else ""
+above = (large.rounds["alone"] / large.rounds["compute"] > 2).sum()
+above = f", above 2 in {above} of {rounds} rounds (lesson 01)" if above else ""
 print(f"The ceiling is {large.ceiling.fixed}{above}: two processes")
 print("compute half of the batch each, and exchange nothing.")
 below = (large.rounds["compute"] < large.rounds["step"]).sum()
@@ -134,10 +135,14 @@ cost += "by more than noise" if slower else "within the noise of single rounds"
 if large.share.median > 1:
     cost = "something slowed the two independent processes"
 print(f"Two ranks reach {large.share.fixed} of this ceiling: {cost}.")
+
+# %% jupyter={"source_hidden": true}
 wait, rest = large.parts[["wait", "exposed communication"]]
 larger = (large.rounds["wait"] > large.rounds["exposed"]).sum()
-print(f"Beyond computing they wait {wait:.1f} ms for the slower rank, and take {rest:.1f} ms to")
-print(f"exchange. Waiting is the larger part in {larger} of {rounds} rounds.")
+exchange = 1000 * large.rounds["exchange"].median()
+print(f"Beyond computing they wait {wait:.1f} ms for the slower rank, and take {rest:.1f} ms more:")
+print(f"an exchange alone takes {exchange:.1f}; the rest isn't broken down here.", end=" ")
+print(f"Waiting is the\nlarger part in {larger} of {rounds} rounds.")
 print("(The noise floor, lesson 01: in half of the rounds two equal steps differ by less", end=" ")
 print(f"than a factor of {large.noise.high:.2f}.)")
 if large.ceiling.high < 1.5:
@@ -348,9 +353,9 @@ workshop.save_results(independent=len(trainings), independent_weights=alone["wei
 # **1. Start Horovod.** `hvd.init()` connects to the other processes. From here on a process knows
 # its rank. (`average` is step 9's.)
 #
-# **2. Pin the GPU.** Each process takes the GPU with the number of its local_rank; otherwise all
-# ranks of a host would use GPU 0. `set_memory_growth` keeps TensorFlow from taking a GPU's whole
-# memory.
+# **2. Pin the GPU.** Each process takes the GPU with the number of its local_rank (with more ranks
+# than GPUs, `%` lets them share); otherwise all ranks of a host would use GPU 0.
+# `set_memory_growth` keeps TensorFlow from taking a GPU's whole memory.
 #
 # **3. Scale the learning rate.** In Horovod's recipe each rank keeps the batch of one process
 # (**weak scaling**). So the global batch is `size` times as large, and so is the rate, by SGD's
@@ -562,7 +567,8 @@ plots.gantt(bars[~copies], title, "milliseconds")
 # one of its all-reduce: part of the white between its bars. The rest, the title's ms from that last
 # request to the start, holds the copy into the buffer; what else, the file doesn't say.
 #
-# Now by rank, still by rank 0's clock (change `batch` to see another). Computing lasts until rank 0
+# Now by rank, still by rank 0's clock (change `batch` to see another). Computing begins where the
+# last batch's all-reduce ended, so it holds all else that the script does, and lasts until rank 0
 # *knew* the rank's last gradient, so up to a cycle of waiting counts as computing. Where a rank's
 # row is white, an all-reduce runs, drawn in the row below. That doesn't count as waiting, so the
 # waits may differ by less than the ranks. If all wait equally long, nobody is a straggler: probably
@@ -644,11 +650,13 @@ else:
 # The black lines are the range of the rounds. (The bars are two runs, one after the other, since
 # Horovod reads the threshold at its start. So all rounds of one must lie above all of the other.)
 # A long message takes 3 ms, because it is first announced and confirmed (lesson 02's **rendezvous
-# protocol**). With 1 ms for each trip the delays alone are:
+# protocol**); a short one takes 1 ms. Once Horovod knows a gradient (its *cache*), a rank announces
+# it by a bit, and an all-reduce of these bits finds what all ranks have. With 1 ms for each trip
+# the delays alone are:
 #
 # | delays, in ms | fused: 1 all-reduce | unfused: 84 |
 # |---|---|---|
-# | agree on what is ready: up to a cycle, an all-reduce of bits (cached requests) | 1 + 1 = 2 | 2 |
+# | agree on what is ready: up to a cycle, an all-reduce of bits | 1 + 1 = 2 | 2 |
 # | send: if MPI takes a ring, two steps on two ranks (lesson 02) | 2 · 3 = 6 | 84 · 2 · 1 = 168 |
 # | sum | 8 | 170 |
 #
@@ -675,8 +683,9 @@ if len(fusion):
 # ## When does a second rank pay?
 #
 # However many images a rank computes, the gradients have the same number of bytes, and exchanging
-# them takes the same time. So **r = exchange alone / compute** sets how large the share of the
-# ceiling can be (lesson 01). The first measurement also had a deliberately short step: 8 images.
+# them alone takes the same time. So **r = exchange alone / compute** sets how large the share of
+# the ceiling can be (lesson 01). The first measurement also had a deliberately short step: 8
+# images.
 
 # %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
@@ -685,7 +694,10 @@ guess = workshop.guess(
 
 # %%
 measured = {f"{global_batch_size} images": large, "8 images": small}
-table(measured)
+by_size = table(measured)
+one_process = [1000 * scaling.rounds["alone"].median() for scaling in measured.values()]
+by_size.insert(1, "one process, ms", pd.Series(one_process, by_size.index).round(1))
+by_size
 
 # %% slideshow={"slide_type": "subslide"}
 columns = ["r", "share", "low", "high", "r_low", "r_high", "label", "source"]
@@ -730,6 +742,11 @@ workshop.save_results(
 # processes are only 1.6 times as fast as one, no library is to blame. The **share of the ceiling**
 # shows what working together costs: waiting for the slower rank, the exchange, and the library's
 # own work. A dot below the solid curve (lesson 01 explains both) lost more than the exchange alone.
+#
+# And that is mostly Horovod's clock: it answers once in a cycle of 1 ms (`RunLoopOnce` in its
+# source), so all-reduces that are called one after the other can't take less, whatever their bytes.
+# The timeline above shows what a transfer itself takes, of a smaller model. With a shorter
+# `HOROVOD_CYCLE_TIME` short steps may lose less (not measured).
 
 # %% [markdown]
 # ## Exercises

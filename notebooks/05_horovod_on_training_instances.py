@@ -295,6 +295,7 @@ def compared(name: str, other: str) -> str:
     return "faster" if times > 1 else "slower"
 
 
+# %% jupyter={"source_hidden": true}
 verdicts = {name: compared(name, other) for name, other in pairs.items()}
 for name, verdict in verdicts.items():
     print(f"{name}, compared with {pairs[name]}: {verdict}", end=" ")

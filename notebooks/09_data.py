@@ -105,8 +105,8 @@ for key, body in zip([large, *small], [some, *records], strict=True):
 workshop.show_function("demos/wait_for_data.py", "measure")
 
 # %% [markdown]
-# In a local run S3 is a program on this machine, and a request crosses no network: one takes a few
-# ms. Computing a step takes 40 to 50 ms on two idle cores. **Predict, then run.**
+# In a local run S3 is a program on this machine, and a request crosses no network: one takes 1
+# to 4 ms. Computing a step takes 20 to 50 ms: both depend on the machine. **Predict, then run.**
 
 # %% slideshow={"slide_type": "slide"}
 guess = workshop.guess(
@@ -171,7 +171,8 @@ print(
     f"Fetching a batch takes {wait['one by one']:.0f} ms, computing a step {compute:.0f}:", end=" "
 )
 print(f"{enough} worker{'s' * (enough > 1)} could keep up.")
-print(f"Two workers that read from memory: it waits for {wait['1 file, 2 workers']:.1f} ms.")
+print(f"Two workers that read from memory: a step waits for {wait['1 file, 2 workers']:.1f} ms,")
+print(f"with 100 files {wait['2 workers']:.1f}. Both have to hand the batches over.")
 single = 1000 * waited["fetch_large"].iloc[0]
 print(f"No worker, from memory: {wait['1 file']:.1f} ms. The file was fetched once,", end=" ")
 print(f"before the first step, in {single:.0f} ms.")
@@ -238,6 +239,9 @@ ratios = {  # name: a ratio for each round
 for name, of_rounds in ratios.items():
     print(f"{name}: {of_rounds.median():.3g}", end=" ")
     print(f"(rounds: {of_rounds.min():.3g} to {of_rounds.max():.3g}).")
+of_small, of_large = one_by_one.median() / 100, fetch["1 file"].median()
+print(f"A request for a small file takes {of_small:.1f} ms, for the large {of_large:.1f}:", end=" ")
+print(f"100 times the\nbytes, {of_large / of_small:.1f} times the time.")
 if of_rounds.min() > 1 or of_rounds.max() < 1:
     print(f"(The last in all rounds on one side of 1: by chance in 1 of {2 ** (rounds - 1)} runs.)")
 
@@ -257,12 +261,11 @@ plots.bar_chart(
 workshop.save_results(factor=factor, pool_factor=pool, fetch=spread.T.to_dict())
 
 # %% [markdown]
-# The bytes are the same; the requests are not. A request costs nearly the same whatever its size,
-# so the factor is about the number of files. (Its range is mostly that of the large file, one short
-# request in each round. A small file's price differs from the last section's: another client, in
-# another process. Compare within a section only. Locally ten threads and the server share the
-# cores, which probably limits what ten at a time gain; on S3 expect more.) So put many pictures
-# into a file, or fetch the small ones once, before the first step.
+# The bytes are the same; the requests are not, and what a request takes hardly depends on such
+# sizes. (A small file's price differs from the last section's: another client, in another process.
+# Compare within a section only. Locally ten threads and the server share the cores, which probably
+# limits what ten at a time gain; on S3 expect more.) So put many pictures into a file, or fetch the
+# small ones once, before the first step.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## A channel is a folder with a name
@@ -326,7 +329,7 @@ seen[["channel", "variable", "host", "files", "images", "world_size"]]
 
 # %% [markdown]
 # `SM_HOSTS` names both instances, but no launcher started ranks: the estimator has no
-# `distribution`. (That of a `TrainingInput` only places files.) A training script
+# `distribution`. (A `TrainingInput` has one, too, which only places files.) A training script
 # that was started like this would train two models. **Instances don't make a training distributed.
 # The launcher and the script do.**
 
@@ -512,7 +515,8 @@ workshop.show_function("train/train_tf_fit.py", "batches")
 
 # %% [markdown]
 # What does that save? The next cell reads 50,000 records (without CIFAR-10: 2,000, 25 times over)
-# as the script does, and whole, into arrays. **Predict, then run.**
+# of about 3.1 kB as the script does, with a shuffle buffer of 10,000 records, and whole, into
+# arrays. **Predict, then run.**
 
 # %%
 guess = workshop.guess(memory="How many times as much memory does reading whole add as streaming?")
@@ -535,7 +539,8 @@ reading[list(shown)].rename(columns=shown)
 # %% [markdown]
 # Streaming's shuffle buffer stays as it is when the files grow, and the first batch comes when it
 # is full. Reading whole makes copies, among them the parts, the array put together from them, and
-# TensorFlow's own. (`stream` counts records by size: right only if all are equally long, as here.)
+# TensorFlow's own. So the factor is that of this script, in one run. (`stream` counts records by
+# size: right only if all are equally long, as here.)
 
 # %% jupyter={"source_hidden": true}
 grown, files_mb = reading["grown_megabytes"], reading.loc["whole", "megabytes"]
@@ -556,7 +561,7 @@ workshop.save_results(streamed=ratio.to_dict())
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Mistakes that raise no error
 #
-# The cells below show all three:
+# The cells below show what they do:
 #
 # - **One pattern for everything.** `*.tfrecord` over one folder mixes training and test files, and
 #   the accuracy is too high. Use two channels.
