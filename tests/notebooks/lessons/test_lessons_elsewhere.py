@@ -48,9 +48,11 @@ def test_lesson_05_without_horovod(run_again, without_horovod):
 
 FEWER = {
     "02": {},
-    "03": {"steps": 40, "epochs": 6, "learning_rates": [0.1], "expected_accuracy": 0},
+    "03": {"steps": 40, "epochs": 6, "seeds": 1, "expected_accuracy": 0},
     "06": {"links": ["wide", "50mbit"], "jobs_each": 1, "rounds": 2, "layout_instances": [1, 2]},
     "07": {"megabytes": 1, "blocks": 2},
+    "11": {"width": 64, "rounds": 2},
+    "12": {"steps": 128},
 }
 
 
