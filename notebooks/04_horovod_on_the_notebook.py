@@ -136,7 +136,7 @@ if large.share.median > 1:
     cost = "something slowed the two independent processes"
 print(f"Two ranks reach {large.share.fixed} of this ceiling: {cost}.")
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} slideshow={"slide_type": "-"}
 wait, rest = large.parts[["wait", "exposed communication"]]
 larger = (large.rounds["wait"] > large.rounds["exposed"]).sum()
 exchange = 1000 * large.rounds["exchange"].median()
