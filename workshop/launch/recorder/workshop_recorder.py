@@ -186,7 +186,8 @@ class Recorder:
             code = frame.f_code
             path = code.co_filename
             if path != __file__ and (len(frames) < MAX_FRAMES or not is_library(path)):
-                frames.append((path, frame.f_lineno, code.co_name))
+                line = frame.f_lineno or code.co_firstlineno  # None between two lines
+                frames.append((path, line, code.co_name))
             frame = frame.f_back
         return frames
 
@@ -199,7 +200,8 @@ class Recorder:
                 frame = frame.f_back
             if frame is not None and frame.f_code.co_filename != __file__:
                 code = frame.f_code
-                places.append((thread.name, code.co_filename, frame.f_lineno, code.co_name))
+                line = frame.f_lineno or code.co_firstlineno
+                places.append((thread.name, code.co_filename, line, code.co_name))
         return places
 
     def position(self):
