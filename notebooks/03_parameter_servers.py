@@ -65,6 +65,7 @@ expected_accuracy = 0.9
 
 # %%
 import json
+from math import comb
 
 import numpy as np
 import pandas as pd
@@ -185,7 +186,7 @@ if rate:
     over = 100 * (middle.loc[most, "ring"] / by_bytes - 1)
     print(f"The ring of {most} against its dotted line: {over:+.0f} %.")
     print(f"Bytes alone say {most**2 / (most - 1):.1f} for server : ring; measured were {beside}.")
-    if (off < 0).any():
+    if (off < -0.05).any():
         print("Less than its bytes: we think that `send` returned while bytes still waited in the")
         print("kernel, so that first gradients came in while the last weights went out.")
 shown.round(2)
@@ -197,15 +198,16 @@ workshop.save_results(growth=growth.median(), ring_gain=against.median())
 workshop.save_results(off_bytes=list(off) if rate else [])
 
 # %% [markdown]
-# By bytes only, 4 workers to 1 are 4 / 1 = 4; 8 P at the server to 1.5 P in the ring are 5.33.
-# ("median" is of the rounds' ratios, which needn't be the ratio of the medians drawn.) The job
-# measured nothing twice (A/A, lesson 01), so its noise isn't known: rely on what holds in each of
-# the rounds ("min"). What comes on top of the bytes, lesson 02's α, waiting or other work of the
-# machine, so few rounds can't tell apart.
+# By bytes only, a step with 4 workers takes 4 times as long as with 1, and 8 P at the server to 1.5
+# P in the ring are 5.33. ("median" is of the rounds' ratios, which needn't be the ratio of the
+# medians drawn.) The job measured nothing twice (A/A, lesson 01), so its noise isn't known: rely on
+# what holds in each of the rounds ("min"). Three rounds can't tell what the rest is: lesson 02's α,
+# waiting, or other work of the machine.
 #
-# Some of this is our server's: it sends, and then receives. The dash-dotted line is a server that
-# does both at once. At best it needs the time of (W + 1) · P: W sends, and the last gradient, which
-# can only come after the last weights. With 4 workers that is 5 P to 1.5 P, 3.3 times a ring's.
+# Part of that factor comes from how our server is written: it sends, and then receives. The
+# dash-dotted line is a server that does both at once. At best it needs the time of (W + 1) · P: W
+# sends, and the last gradient, which can only come after the last weights. With 4 workers that is 5
+# P to 1.5 P, 3.3 times a ring's.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## One process holds the weights
@@ -380,7 +382,7 @@ guess = workshop.guess(
 )
 
 # %%
-short = min(steps, 40)
+short = min(steps, 80)
 orders = [("sync", "async"), ("async", "sync"), ("sync", "async")]
 repeated = [
     {mode: train(mode, slow_ms=slow_ms, max_steps=short) for mode in order} for order in orders
@@ -433,13 +435,12 @@ def calculated(ms):
 
 
 print("Calculated: {:.1f} and {:.0%}.".format(*calculated(step_ms)))
-paused = [1000 * repeat["sync"]["seconds"] / short - slow_ms for repeat in repeated]
-paused_ms = paused[int(np.argsort(ratios)[1])]
-check = "With t of the sync steps that paused, {:.1f} ms: {:.1f} and {:.0%}"
-print(check.format(paused_ms, *calculated(paused_ms)), "(not a prediction:")
-print("this t was measured in the same run).")
-print(f"In {len(ratios)} repeats the ratio was {min(ratios):.1f} to {max(ratios):.1f},", end=" ")
-print(f"and this t {min(paused):.1f} to {max(paused):.1f} ms.")
+own_ms = 1000 * slow["async"]["seconds"] * (workers - 1) / by_worker["count"].drop(workers).sum()
+check = "With t of async's own fast workers, {:.1f} ms: {:.1f} and {:.0%}"
+print(
+    check.format(own_ms, *calculated(own_ms)), "(no prediction: it was measured in the same run)."
+)
+print(f"In {len(ratios)} repeats the ratio was {min(ratios):.1f} to {max(ratios):.1f}.")
 overall = slow["async"]["pushes"]["staleness"].mean()
 print(f"The mean staleness of all gradients: {overall:.1f}, with {workers - 1} other workers.")
 
@@ -536,8 +537,10 @@ for way in ("async", "small updates, not stale"):
     print(f"worse with {(points.loc[way] < 0).sum()} of {seeds} seeds.")
 late = by_way.loc["async"] - by_way.loc["small updates, not stale"]
 print(f"async: {late.min():+.1f} to {late.max():+.1f} points against small updates, not stale.")
-print(f"(If there were no difference, all {seeds} seeds would still agree in", end=" ")
-print(f"{100 * 2 / 2**seeds:.0f} of 100 cases.)")
+if by_way.loc["async"].max() < by_way.loc["sync"].min():
+    print(
+        f"Each async run is below each sync run: by chance in 2 of {comb(2 * seeds, seeds)} cases."
+    )
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 accuracy = by_way.median(axis=1) / 100
@@ -552,13 +555,28 @@ workshop.save_results(accuracy_by_way=accuracy.to_dict())
 #
 # Compare "async" with "small updates, not stale": apart from how the batches are cut, only the
 # staleness differs. An update with a stale gradient goes downhill from where the weights *were*.
-# After large steps (momentum enlarges them) they are far from there, and it may lead uphill. So a
-# lower rate should lose less, and so should less momentum. Neither is measured here: set
-# `learning_rate = 0.05` in a cell of your own, and run the cells of this section again.
+# After large steps (momentum enlarges them) they are far from there, and it may lead uphill. If
+# that is the reason, half the rate should lose less:
+
+# %%
+lower = {}
+for seed in range(seeds):
+    for way in ("sync", "async"):
+        half = train(way, learning_rate=learning_rate / 2, seed=seed)
+        lower[f"{way}, half the rate", seed] = 100 * half["accuracy"]
+at_half = pd.Series(lower).unstack(sort=False)
+lost = at_half.iloc[0] - at_half.iloc[1]
+lost_before = -points.loc["async"]
+print(f"Async loses {lost.median():.1f} points in the median of {seeds} seeds, not", end=" ")
+print(f"{lost_before.median():.1f}; less with {(lost < lost_before).sum()} of {seeds} seeds.")
+at_half.round(1)
+
+# %% [markdown]
+# Less momentum should help, too; try `momentum=0` in a cell of your own.
 #
 # ## Bytes at the server
 #
-# Does the server send and receive as many messages as the formula says? "counted" is what it added
+# Does the server send and receive as many bytes as the formula says? "counted" is what it added
 # up; "computed" is 2 P W; "ring" is 4 P (W - 1) / W, for one rank. All count bytes in and out.
 
 # %% tags=["deterministic"]
@@ -602,7 +620,7 @@ workshop.save_results(kb_at_server=table["counted"], computed_kb=table["computed
 guess = workshop.guess(
     full="A batch takes 0.3 s. With how many async workers is the server's link always busy, "
     "if it sends while it receives?",
-    ours="And with how many, if it doesn't, as ours?",
+    ours="And with how many, if it doesn't, like ours?",
 )
 
 # %%
@@ -613,7 +631,9 @@ guess.compare("computed", full=full, ours=ours)
 # %% [markdown]
 # In a worker's cycle of 0.46 s the link carries 0.46 / 0.08 = 5.75 gradients, and with our server
 # 0.46 / 0.16 = 2.9. The remedy is **several servers**, each with a part of the weights; but then
-# each worker talks to each server (exercise 2).
+# each worker talks to each server (exercise 2). With N workers and N servers of equal parts, one of
+# each on every host, a host sends P (N - 1) / N of gradients and as much of weights: 2 P (N - 1) /
+# N, a ring's bytes. So a ring need not beat parameter servers; it beats *one* server.
 #
 # ## The same in TensorFlow, as a job
 #
@@ -689,10 +709,14 @@ columns = ["epoch", "train_loss", "test_accuracy", "mean_staleness", "step_secon
 result.table("epoch")[columns].iloc[[0, 1, -1]]
 
 # %% [markdown]
-# This training is asynchronous, too, and learns: its rate, 0.05, is half of ours, and its
-# gradients are less stale. Our server's mean staleness would be close to 1 with two workers. Here
-# it is lower, probably since a worker reads the weights only once the chief has given it work. (Why
-# it changes from epoch to epoch, we didn't test.)
+# This training is asynchronous, too, and learns. Each update has the rate of ours, 0.05 / 2 =
+# 0.1 / 4 = 0.025, and the same momentum. What differs is how stale a gradient is (`mean_staleness`;
+# in ours about 3) and its batch, 32 images, not 16. That agrees with our experiment, but with two
+# differences it proves nothing.
+#
+# With two workers, our server's mean staleness would be close to 1. Here it is lower, probably
+# since a worker reads the weights only once the chief has given it work. (Why it changes from epoch
+# to epoch, we didn't test.)
 #
 # The first host's TF_CONFIG, from the log:
 
@@ -753,8 +777,12 @@ roles
 # %%
 variables = result.table("variable")
 training = (roles["training images"] > 0).sum()
-by_server = variables.groupby("ps")["bytes"].sum().items()
-print("Bytes of weights on", ", ".join(f"ps {number}: {size:,}" for number, size in by_server))
+by_server = variables.groupby("ps")["bytes"].sum()
+sizes = (f"ps {number}: {size:,}" for number, size in by_server.items())
+print("Bytes of weights on", ", ".join(sizes))
+fullest = by_server.max() / by_server.sum()
+print(f"The fullest holds {fullest:.0%}: its link is busy {fullest:.2f} times as long as that of a")
+print(f"single server, and not {1 / len(started):.2f} times, as with equal parts.")
 guess.compare(workers=int(training), servers=len(started))
 
 # %% [markdown]
@@ -885,9 +913,10 @@ workshop.quiz("03")
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Summary
 #
-# - A parameter server holds the weights; workers pull them and push gradients. Its bytes grow with
-#   the workers, and on a limited link so do its seconds. In a ring each rank's bytes stay below 2 P
-#   each way, however many ranks.
+# - A parameter server holds the weights; workers pull them and push gradients. The bytes of a
+#   single server grow with the workers, and on a limited link so do its seconds. In a ring each
+#   rank's bytes stay below 2 P each way, however many ranks; so do those of many servers of equal
+#   parts.
 # - Sync waits for the slowest. Async applies each gradient as it arrives; it doesn't average. The
 #   mean staleness is about the number of other workers, if each always has a gradient under way; at
 #   a rate of 0.1, with a momentum of 0.9, async learned worse here than sync.
