@@ -234,6 +234,8 @@ jobs = {
 done = workshop.run_jobs(jobs, large_channels)
 
 # %% [markdown]
+# One of the five, the job in the VPC:
+#
 # <!-- SDK v3: measure 2 x 2 in a VPC -->
 
 # %% [markdown]
@@ -251,18 +253,6 @@ run = mpirun(n, program, *flags, show=False, timeout=600, **local_script.environ
 by_batch = Scaling.by_batch(run.events)
 scalings = {f"mpirun here, 1 x {n}": by_batch[measured_batch]}
 scalings |= {name: Scaling.from_records(done[name].events) for name in layouts}
-table(scalings).drop(columns="r").T
-
-# %% [markdown]
-# *Compute*: the ranks' mean computing time. *Wait*: how much longer the slowest rank computes.
-# *Exposed communication*: what a step takes beyond both (below 0: noise). *Ceiling*: the speed-up
-# of ranks that exchange nothing, by the mean rank (so waiting lowers the share, too). *Noise*: a
-# step measured twice. (A speed-up above the number of cores: noise, or smaller parts fit better
-# into a cache; lesson 01, not tested.)
-#
-# Rounds of different jobs aren't pairs. So here noise is how far two *identical* jobs lie apart: a
-# round of one against a round of the other, the median of all such pairs. (Locally there are two
-# pairs of such jobs; the larger noise counts.) Two jobs differ only if their medians do by more.
 
 # %% jupyter={"source_hidden": true} slideshow={"slide_type": "slide"}
 speed_ups = pd.DataFrame(
@@ -296,42 +286,14 @@ def compared(name: str, other: str) -> str:
 
 
 # %% jupyter={"source_hidden": true}
-verdicts = {name: compared(name, other) for name, other in pairs.items()}
-for name, verdict in verdicts.items():
-    print(f"{name}, compared with {pairs[name]}: {verdict}", end=" ")
-    print(f"({middle[name] / middle[pairs[name]]:.3f} times; noise: {noise:.3f} either way).")
-
-
-# %% jupyter={"source_hidden": true}
 def span(values, form: str = ".3g") -> str:
     """The least and the largest value, or a single number where both read the same."""
     return " to ".join(dict.fromkeys(format(edge, form) for edge in (min(values), max(values))))
 
 
+verdicts = {name: compared(name, other) for name, other in pairs.items()}
 shares = {name: of.rounds.div(of.rounds["alone"], axis=0) for name, of in scalings.items()}
-for name, other in identical.items():
-    reach, share = typical_factor(name, other), [scalings[job].share for job in (name, other)]
-    apart = max(middle[name], middle[other]) / min(middle[name], middle[other])
-    print(f"{name} and {other} are identical jobs. Noise, one round of each: typically", end=" ")
-    print(f"{reach - 1:.0%} apart (median of all pairs). Their medians: {apart - 1:.0%} apart.")
-    left, right = (100 * shares[job][["wait", "exposed"]].median() for job in (name, other))
-    print(
-        f"    Of one process's step, wait is {left['wait']:.0f} and {right['wait']:.0f} %,", end=" "
-    )
-    print(f"exposed communication {left['exposed']:.0f} and {right['exposed']:.0f} %.")
-    if max(of.low for of in share) > min(of.high for of in share):
-        print("    Their shares of the ceiling don't even overlap: the rounds of one job resemble")
-        print("    each other.")
-print(f"So a difference below {noise - 1:.0%} can't show. A larger one would lie", end=" ")
-print("between these jobs: to blame the places you need several jobs in each.")
-exchange = {name: 1000 * of.rounds["exchange"].median() for name, of in scalings.items()}
-in_noise = 1000 * (noise - 1) * scalings[first].rounds["step"].median()
-print(f"In {first} the exchange would have to take {in_noise:.1f} ms longer to show in", end=" ")
-print("the speed-up. Timed alone it takes", end=" ")
-print(", ".join(f"{ms:.1f} ms ({name})" for name, ms in exchange.items()), end=".\n")
-print(f"(1 x {n} and mpirun here have no identical run: their own noise is unknown.)")
-
-# %% jupyter={"source_hidden": true}
+exchange = pd.Series({name: 1000 * of.rounds["exchange"].median() for name, of in scalings.items()})
 of_n = [name for name, scaling in scalings.items() if scaling.world_size == n]
 of_all = [name for name in scalings if name not in of_n]
 against_one = {
@@ -339,9 +301,8 @@ against_one = {
     for name, of in scalings.items()
 }
 faster = sum(against_one[name] == "faster" for name in of_n)
-outcomes = {compared(name, other) for name in of_all for other in (first, again)}
-agreed = len(outcomes) == 1  # each job against each
-than = outcomes.pop() if agreed else "no difference shown"
+outcomes = [compared(name, other) for name in of_all for other in (first, again)]
+than = outcomes[0] if len(set(outcomes)) == 1 else "no difference shown"  # each job against each
 than = f"no difference from {first} shown" if "no " in than else f"{than} than {first}"
 
 # %% jupyter={"source_hidden": true} slideshow={"slide_type": "slide"}
@@ -349,32 +310,74 @@ title = f"{n} ranks: faster than one process in {faster} of {len(of_n)} measurem
 title += f" ({span(middle[of_n], '.2f')} times);"
 title += f"\n{n * m} ranks: {than} ({span(middle[of_all], '.2f')} times)"
 if set(verdicts.values()) == {"no difference shown"}:
-    title += f";\nplaces: no difference shown (identical jobs: {noise - 1:.0%} apart)"
+    title += f";\nplaces: no difference shown (rounds of identical jobs: {noise - 1:.0%} apart)"
 parts = {name: share[["compute", "wait", "exposed"]].median() for name, share in shares.items()}
 parts = pd.DataFrame(parts).T.clip(lower=0).rename(columns={"exposed": "exposed communication"})
 spread = interleaved.summary(pd.DataFrame({name: share["step"] for name, share in shares.items()}))
 x = "one process's step = 1; medians of rounds (needn't add up; below 0 drawn as 0)"
 plots.stacked_bars(parts, title, x, spread=spread)
 guess.compare(two=middle[first], all_ranks=middle[both])
-print("Identical jobs, times as fast as one process:", end=" ")
-twins = (f"{middle[a]:.2f} ({a}) and {middle[b]:.2f} ({b})" for a, b in identical.items())
-print("; ".join(twins), end=".\n")
+
+# %% jupyter={"source_hidden": true} slideshow={"slide_type": "-"}
 gap = parts.loc[of_all].min() - parts.loc[[first, again]].max()
 twins_gap = pd.DataFrame(
     [(parts.loc[name] - parts.loc[other]).abs() for name, other in identical.items()]
 ).max()
 grown = parts.columns[gap > twins_gap]
-each = "each job against each" + ("" if agreed else ": they disagree")
-print(f"{n * m} ranks on {cores}: {than} ({each}).")
-if "slower" in than and len(grown):
-    print(f"Larger in each job of {n * m}, by more than identical jobs differ:", end=" ")
+print(f"{n * m} ranks on {cores}: {than} (each job against each: slower in", end=" ")
+print(f"{outcomes.count('slower')} of {len(outcomes)} comparisons).")
+if len(grown):
+    print(f"Larger in each job of {n * m} ranks, by more than identical jobs differ:", end=" ")
     print(f"{', '.join(grown)}.")
+print(f"An exchange alone takes {span(exchange[of_n], '.1f')} ms with {n} ranks, and", end=" ")
+print(f"{span(exchange[of_all], '.1f')} ms with {n * m}.")
+for name, verdict in verdicts.items():
+    print(f"{name}, compared with {pairs[name]}: {verdict}", end=" ")
+    print(f"({middle[name] / middle[pairs[name]]:.3f} times; noise: {noise:.3f} either way).")
 
 # %% [markdown]
-# Each place had one job, or two identical ones; the rounds don't show how the next job would vary.
-# More ranks than cores take turns on them, which can cost time; the line above says whether a loss
-# is shown here. On AWS each instance brings its own cores, and the question becomes how fast the
-# network between them is (lesson 06).
+# Ranks that outnumber the cores, as here four on two, take turns: a rank whose turn comes later
+# makes the others wait, and an exchange needs a turn of each. On AWS every instance brings its own
+# cores, and the question becomes how fast the network between them is (lesson 06).
+#
+# No exchange takes less than one cycle of Horovod's clock, about 1.1 ms (lesson 04): it can't tell
+# two paths apart that are both faster.
+#
+# ### How sure is this?
+#
+# Rounds of different jobs aren't pairs. So here noise is how far two *identical* jobs lie apart: a
+# round of one against a round of the other, the median of all such pairs. (Locally there are two
+# pairs of such jobs; the larger noise counts.) Two jobs differ only if their medians do by more: a
+# cautious rule, since medians vary less than single rounds.
+
+# %%
+columns = ["speed-up", "ceiling", "share of the ceiling", "wait, ms", "exchange alone, ms"]
+table(scalings)[columns]
+
+# %% [markdown]
+# *Wait*: how much longer the slowest rank computes than the mean. *Exposed communication* (in the
+# picture): what a step takes beyond computing and wait. *Ceiling*: the speed-up of ranks that
+# exchange nothing, by the mean rank (so waiting lowers the share, too). (A speed-up above the
+# number of cores: noise, or smaller parts fit better into a cache; lesson 01, not tested.)
+
+# %% jupyter={"source_hidden": true}
+for name, other in identical.items():
+    reach, share = typical_factor(name, other), [scalings[job].share for job in (name, other)]
+    apart = max(middle[name], middle[other]) / min(middle[name], middle[other])
+    print(f"{name} and {other} are identical jobs. Noise, one round of each: typically", end=" ")
+    print(f"{reach - 1:.0%} apart (median of all pairs). Their medians: {apart - 1:.0%} apart.")
+    if max(of.low for of in share) > min(of.high for of in share):
+        print("    Their shares of the ceiling don't even overlap: the rounds of one job resemble")
+        print("    each other.")
+in_noise = 1000 * (noise - 1) * scalings[first].rounds["step"].median()
+print(
+    f"So a difference below {noise - 1:.0%} can't show: in {first}, {in_noise:.1f} ms of a", end=" "
+)
+print(
+    "step. A larger one would lie between\nthese jobs: to blame the places you need several",
+    end=" ",
+)
+print(f"jobs in each. (1 x {n} and mpirun here have no identical run.)")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 for name, scaling in scalings.items():
@@ -482,8 +485,8 @@ with plots.canvas(title, x, "times as fast as one process", size=(7.5, 3.4), alt
     ceiling = f"ceiling: {n} processes, nothing exchanged"
     axes.plot(at, lengths["ceiling"], "--s", color=plots.COLOURS[1], label=ceiling)
     axes.axhline(1, color="0.5", linestyle=":", label="as fast as one process")
-    label = f"limit: {span(limits)} ms (computed)"
-    axes.axvspan(limits.min(), limits.max(), color="0.5", alpha=0.3, linewidth=1, label=label)
+    label = f"limit: {limits[nearest]:.3g} ms (computed from the step of {at[nearest]:.3g} ms)"
+    axes.axvline(limits[nearest], color="0.5", linestyle="--", label=label)
     axes.set_xscale("log")
     axes.set_xticks(at, [f"{ms:.3g}" for ms in at])
     axes.minorticks_off()
@@ -563,7 +566,8 @@ workshop.save_results(command=command.split(" --allow-run-as-root")[0])
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## One model, or four?
 #
-# Four processes that never communicate would *also* finish without an error, and each would learn.
+# Four processes that don't exchange gradients would *also* finish without an error, and each would
+# learn.
 # Equal weights are a proof here, because this script gives each rank different images
 # (mark 2 in the diff). At the end each rank prints a SHA-256 hash of its weights. (It doesn't print
 # its local_rank: the table counts the ranks of each host.)
@@ -610,7 +614,8 @@ with tempfile.TemporaryDirectory() as folder:
 different_alone = separate.table("weights")["weights_sha256"].nunique()
 accuracy_alone = separate.table("epoch")["test_accuracy"].iloc[-1]
 print(f"Without averaging: {different_alone} different sets of weights. The first rank's", end=" ")
-print(f"accuracy is {accuracy_alone:.1%} (with averaging {accuracy:.1%}); no error anywhere.")
+print(f"accuracy is {accuracy_alone:.1%} (with averaging {accuracy:.1%}; one run each, so this")
+print("compares nothing); no error anywhere.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert different_alone == n * m, "Ranks that don't average ended with the same weights."
@@ -678,9 +683,9 @@ pd.DataFrame({"ranks": ranks, "last loss": last_losses, "sets of weights": sets}
 
 # %% [markdown]
 # The same global batches, divided among another number of ranks: the same loss but for rounding.
-# Ranks that don't average end with another. (Equal weights alone would not show that every rank's
-# gradients count: a script could copy rank 0's weights after each step.) Here is the `TF_CONFIG` of
-# the last worker: all workers, and under `task` which of them this is.
+# Ranks that don't average end with a different loss. (Equal weights alone would not show that every
+# rank's gradients count: a script could copy rank 0's weights after each step.) Here is the
+# `TF_CONFIG` of the last worker: all workers, and under `task` which of them this is.
 
 # %%
 last = max(native.matching("TF_CONFIG="), key=lambda line: line.host)
@@ -729,10 +734,10 @@ workshop.save_results(share_of_steps=share)
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Mistakes that fail silently
 #
-# The SDK ignores keys that it doesn't know, in the dictionaries inside `distribution`, as below,
-# and by its source in `distribution` itself, too. And it can't know which launcher your script
-# needs. So both jobs would end as `Completed`. The next cell shows what each would send, and starts
-# nothing. NaN means: not sent.
+# The SDK ignores unknown keys: inside the dictionaries of `distribution`, as shown below, and (we
+# read its source) in `distribution` itself. And it can't know which launcher your script needs. So
+# both jobs would end as `Completed` (not run here). The next cell shows what each would send, and
+# starts nothing. NaN means: not sent.
 #
 # - In `distribution["mpi"]`, `custom_mpi_option` instead of `custom_mpi_options`.
 # - `parameter_server` instead of `mpi`, in a Horovod job.
