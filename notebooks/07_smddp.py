@@ -115,7 +115,8 @@ workshop.save_results(usd=total, usd_at_most=most)
 # - **ring, topology ignored** (`interleaved_ring`): 0 → 4 → 1 → 5 → …, with 1 MB only, so not in
 #   the picture;
 # - **two tiers** (`hierarchical`): adds up inside each instance first, and then between them;
-# - **mini_herring**: explained at the end.
+# - **mini_herring**: the first rank of each instance adds up its instance and serves half of the
+#   bytes; the servers swap halves, and hand the sum out (explained at the end).
 
 # %% [markdown]
 # **Predict.**
@@ -175,9 +176,16 @@ if recorded:
     events = recorded.results["events"]
 times = seconds_of(events, 8_000_000 if recorded else n_bytes)
 small = seconds_of(events, 1_000_000)
-by_round = interleaved.ratios(times, "gloo")
-noise = by_round["gloo again"]
-gain = by_round["hierarchical"].median()
+
+
+def against_gloo(times: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
+    """Two tiers in times as fast as gloo, the mean of its two; and gloo against itself."""
+    gloo = times[["gloo", "gloo again"]].mean(axis=1)
+    return gloo / times["hierarchical"], times["gloo"] / times["gloo again"]
+
+
+by_round, noise = against_gloo(times)
+gain = by_round.median()
 loss = (small["interleaved_ring"] / small["ring"]).median()
 
 # %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
@@ -193,7 +201,7 @@ shown = 1000 * times.drop(columns=["gloo again", "interleaved_ring"], errors="ig
 bounds = pd.Series({name: 8000 * sent_mb[name] / mbit for name in shown})
 bounds.name = "computed: bytes / bandwidth"
 shown = shown.rename(columns=titles)
-verdict = interleaved.verdict(by_round["hierarchical"], noise)
+verdict = interleaved.verdict(by_round, noise)
 unsure = f" ({verdict})" if verdict == "no difference shown" else ""
 plots.bar_chart(
     shown.median(),
@@ -208,15 +216,16 @@ plots.bar_chart(
 )
 
 # %% slideshow={"slide_type": "-"}
-low, high = by_round["hierarchical"].min(), by_round["hierarchical"].max()
+low, high = by_round.min(), by_round.max()
 by_bytes = sent_mb["ring"] / sent_mb["hierarchical"]
 print(
-    f"Two tiers: {gain:.2f} times as fast as gloo ({low:.2f} to {high:.2f}), "
-    f"{verdict}; by bytes {by_bytes:.2f}."
+    f"Two tiers: {gain:.2f} times as fast as the mean of gloo's two times "
+    f"({low:.2f} to {high:.2f}): {verdict}."
 )
-low, high = interleaved.band(noise)
-print(f"gloo against itself, in the median round: {low:.2f} to {high:.2f}. That is the noise.")
-print(f"Against gloo again: {(times['gloo again'] / times['hierarchical']).median():.2f}.")
+_, floor = interleaved.band(noise)
+print(f"The noise, gloo against itself in the median round: a factor of {floor:.2f}.")
+beyond = "more" if not 1 / floor <= gain / by_bytes <= floor else "less"
+print(f"From what bytes say, {by_bytes:.2f}, {gain:.2f} differs by {beyond} than that.")
 long, short = 1000 * small[["interleaved_ring", "ring"]].median()
 print(f"Topology ignored, 1 MB: {long:.0f} ms, {loss:.2f} times as long as the ring's ", end="")
 print(f"{short:.0f} ms (median of the rounds' ratios); by bytes {ranks_each}.")
@@ -230,17 +239,16 @@ workshop.save_results(medians=times.median().to_dict(), small=small.median().to_
 # At 400 Mbit/s less is gained (the last line below): there two tiers' many short messages weigh
 # more, we think.
 #
-# Jobs differ, too. Pale dots are five more jobs (8 MiB each), the diamond is this run. Grey: how
-# far the median of gloo against itself lies from 1 in the middle one of these jobs, so half of them
-# lie outside.
+# Jobs differ, too. Pale dots are five more jobs (8 MiB each), the diamond is this run. Grey is the
+# noise: how far gloo against itself lies from 1 in the median job, so half of them lie outside.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 five = reference_results.load("07", "tiers")
-jobs = [interleaved.ratios(pd.DataFrame(seconds), "gloo") for seconds in five.results["jobs"]]
-of_jobs = pd.Series([ratios["hierarchical"].median() for ratios in jobs])
-again = pd.Series([ratios["gloo again"].median() for ratios in jobs])
-title = f"Two tiers: {of_jobs.min():.1f} to {of_jobs.max():.1f} times as fast as gloo in five jobs"
-title += "" if recorded else f", {gain:.1f} in this run"
+jobs = [against_gloo(pd.DataFrame(seconds)) for seconds in five.results["jobs"]]
+of_jobs = pd.Series([ratios.median() for ratios, _ in jobs])
+again = pd.Series([apart.median() for _, apart in jobs])
+title = f"Two tiers: {of_jobs.min():.2f} to {of_jobs.max():.2f} times as fast as gloo in five jobs"
+title += "" if recorded else f", {gain:.2f} in this run"
 with plots.canvas(title, "times as fast as gloo", size=(7.5, 2.2)) as axes:
     for row, (values, here) in enumerate([(again, noise.median()), (of_jobs, gain)]):
         axes.plot(values, [row] * len(values), "o", color=plots.COLOURS[0], alpha=0.35)
@@ -299,8 +307,8 @@ title = f"{megabytes} MB to average: over each instance's link go {crossing}"
 network.messages(panels, 2, ranks_each, title)
 
 # %% [markdown]
-# The quotient, 14 / 8 = 1.75, is what two tiers gain by bytes, and no limit: where gloo's ring uses
-# the link less well than two tiers do, they gain more. Two instances are the best case: 4 instances
+# The quotient, 14 / 8 = 1.75, is what two tiers gain by bytes. It is no hard limit: gloo's ring may
+# use the link less well than two tiers do. Two instances are the best case: 4 instances
 # of 2 ranks have 7/8 : 3/4 = 1.17 (recorded on 2026-11-25, 4 MB: 1.07), 16 of 8 ranks 127/128 :
 # 15/16 = 1.06. There two tiers save steps instead: 2 · 15 between instances, not 2 · 127.
 
@@ -391,9 +399,9 @@ print(f", inside by up to {misses['intra_node']:.0%}.")
 
 # %% [markdown]
 # A step of an all-reduce ends with its slowest message; steps follow each other; and what arrives
-# has to be added, which the job timed, too. A DDP step adds computing (recorded on one rank, shared
-# among the machine's cores); hidden is what travels in the part of it that follows the largest
-# gradient (recorded, too).
+# has to be added, which the job timed, too. (27 points in the next picture are whole DDP steps.
+# They add computing, and leave out what travels while it lasts: read the section on buckets first,
+# and pass them over until then.)
 #
 # A line near its own three points proves nothing. The model has to predict what it has *not* seen:
 # all-reduces of other sizes, on other links, in other layouts, and DDP steps, all recorded. They
@@ -403,11 +411,15 @@ print(f", inside by up to {misses['intra_node']:.0%}.")
 # All-reduces count by their *fastest* round here, as messages do: other programs can only add time.
 # Medians, as in the bars above, are longer (see the table).
 #
-# Its rival is **bytes alone**: bytes / bandwidth. **Predict:** how large is the *model's* median
-# error?
+# Its rival is **bytes alone**: bytes / bandwidth. **Predict** by the table of α and β: the ring
+# passes its parts in 2 · 7 steps of an eighth of the bytes, and only one message of a step crosses
+# each link.
 
 # %%
-guess = workshop.guess(error="The median error on what it was not fitted on, in per cent?")
+guess = workshop.guess(
+    ring=f"{megabytes} MB in the ring: how many milliseconds does the model say?",
+    error="And its median error on all that it was not fitted on, in per cent?",
+)
 
 # %%
 about = {"latency_ms": 0, **placement}
@@ -437,6 +449,14 @@ cost_model.errors(shown, title, f"{farthest.largest:+.0%}: {farthest.where}")
 print("Errors below 0: predicted too short.")
 print(f"Recorded on {bench['links'].date} ({bench['links'].machine}): {judged}.")
 print(f"{'Another job' if recorded else 'This run'}: {now}.")
+of_size = live[live["bytes"] == n_bytes].set_index("algorithm") if len(live) else live
+if len(of_size):
+    ms = 1000 * of_size.loc[["ring", "hierarchical"], ["predicted", "measured"]]
+    ms = ms.rename(titles)
+    print(
+        "; ".join(f"{way}: {a:.0f} ms predicted, {b:.0f} measured" for way, a, b in ms.itertuples())
+    )
+    guess.compare("computed", ring=ms.loc["ring", "predicted"])
 guess.compare("recorded", error=100 * judged.median)
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
@@ -499,12 +519,17 @@ for where, points, tie in (("recorded", reduced, 1.05), (f"in {run}", live, max(
     cases = points.groupby(list(held_out.PLACE)).ngroups
     wrong[f"wrong, of {cases} {where}"] = {way: len(of) for way, of in winners.items()}
     chosen.append(winners["the model"])
+
+# %% jupyter={"source_hidden": true}
 for case in pd.concat(chosen).replace(titles).to_dict("records"):
     print(f"The model's wrong choice, {case['where']}: {case['predicted']}, which takes", end=" ")
     print(f"{case['slower']:.2f} times as long as {case['measured']}.")
 model, *rules = wrong[next(iter(wrong))].values()
 better = "better than both rules" if model < min(rules) else "no better than the better rule"
 print(f"In the recorded cases the model chooses {better}.")
+print("So it says *how long* an all-reduce takes better than bytes alone do (the table above).")
+if model >= min(rules):
+    print("For *which one* is the fastest, bytes and a rule for ties are as good.")
 pd.DataFrame(wrong)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -514,8 +539,7 @@ workshop.save_results(
 )
 
 # %% [markdown]
-# What the model leaves out (Python between messages, gloo's pipelining, busy moments) weighs least
-# where messages are large.
+# The model leaves out Python between messages, gloo's pipelining, and busy moments.
 #
 # ## Your own all-reduce under DDP
 #
@@ -663,6 +687,8 @@ of_round = 1 - (step - computing) / sending
 at = (of_round - hidden).abs().idxmin()  # the round of the median
 print(f"Hidden, the median of the rounds: 1 - ({step[at]:.0f} - {computing[at]:.0f}) / ", end="")
 print(f"{sending[at]:.0f} = {of_round[at]:.0%} of the communication.")
+
+# %% jupyter={"source_hidden": true} slideshow={"slide_type": "-"}
 backward = (computing - forward).median()
 print(f"Its rounds: {of_round.min():.0%} to {of_round.max():.0%}; above 0 in", end=" ")
 print(f"{(of_round > 0).sum()} of {len(of_round)}.")
@@ -670,6 +696,10 @@ print(f"backward() took {backward:.0f} ms: the most possible here is {most:.0%}.
 last = bucket_bytes[-1] / sum(bucket_bytes)
 print(f"The last bucket, {last:.0%} of the bytes, can't be", end=" ")
 print(f"hidden: at most the smaller of {most:.0%} and {1 - last:.0%}, {min(most, 1 - last):.0%}.")
+during = number[groups["sent during backward"] & is_sent].astype(int)
+during = sum(bucket_bytes[bucket] for bucket in during) / sum(bucket_bytes)
+print(f"In the picture {during:.0%} of the bytes were sent during backward(). Less is saved, where")
+print("sending takes cores from computing; a network card or a GPU would send by itself.")
 profiled = f"{ended.max() - begun.min():.0f} ms, in the table {step.median():.0f}"
 print(f"Under the profiler DDP's step took {profiled}: read only the order from the picture.")
 guess.compare(hidden=100 * hidden)
@@ -683,11 +713,13 @@ assert len(tensors) > 1, "With one bucket there is nothing to overlap."
 workshop.save_results(overlap=seen, hidden=hidden, most_hidden=most)
 
 # %% [markdown]
-# The picture's steps are the fastest of three. Sending also takes some of this machine's cores, so
-# `backward()` itself gets longer; by how much, a step under a profiler doesn't tell.
+# The picture's steps are the fastest of three. By how much sending lengthens `backward()`, a step
+# under a profiler doesn't tell.
 #
 # Here are five links, recorded in one job each, and five kinds of buckets. Possible is `backward()`
-# divided by sending, at most 1. Upright lines: the range of the rounds, for two kinds.
+# divided by sending, at most 1; of DDP's buckets no more than all but the last (dotted). Upright
+# lines: the range of the rounds, for two kinds. (A round can lie above a limit: it is a difference
+# of measured times.)
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 swept = reference_results.load("07", "overlap")
@@ -713,6 +745,8 @@ x = "each instance's link, Gbit/s"
 beside = {buckets: 0.98, best: 1.02}  # so that their ranges stand side by side
 with plots.canvas(title, x, "hidden, % of the communication", size=(7.5, 4)) as axes:
     axes.plot(points["possible"], color="black", label="possible")
+    style = {"color": plots.COLOURS[list(ways).index(buckets)], "linestyle": ":"}
+    axes.axhline(100 * (1 - last), label=f"{buckets}: all but the last", **style)
     for number, way in enumerate(ways):
         look = {"color": plots.COLOURS[number], "alpha": 0.45, "label": way}
         axes.plot(ways[way], f"{'osvD^'[number]}--", **look)
@@ -749,8 +783,8 @@ if not unshaped and at in by_link:
 
 # %% [markdown]
 # Up to 1 Gbit/s the link limits, and small buckets come close to the line. One bucket hides
-# nothing: how far its curve lies below 0 is the cost of DDP's own work, such as copying gradients
-# into the bucket. On faster links it eats up what is saved.
+# nothing: how far its curve lies below 0 is DDP's own work, such as copying gradients into the
+# bucket, and waiting for the slower rank. On faster links that eats up what is saved.
 #
 # ## Sending less, or in another order
 #
@@ -839,8 +873,8 @@ for name in ("hierarchical", "fp16", "powersgd"):
     low, high = by_round[name].min(), by_round[name].max()
     print(f"{titles.get(name, name)}: {faster[name]:.2f} times as fast as default ", end="")
     print(f"({low:.2f} to {high:.2f}): {verdicts[name]}")
-low, high = interleaved.band(noise)
-print(f"default against itself, in the median round: {low:.2f} to {high:.2f}.")
+_, floor = interleaved.band(noise)
+print(f"The noise, default against itself in the median round: a factor of {floor:.2f}.")
 if bounds is not None:
     rest = step_ms - counted * 8 / 1000 / training_mbit
     rests = interleaved.ratios(rest.clip(lower=0.1), "default")
@@ -862,8 +896,10 @@ guess.compare(source, hierarchical=faster["hierarchical"], fp16=faster["fp16"])
 workshop.save_results(steps=step_ms.to_dict("list"), faster=faster.to_dict())
 
 # %% [markdown]
-# By bytes two tiers are 1.5 times as fast, and fp16 twice. Beyond them every step computes the
-# same; two tiers add Python between messages, PowerSGD matrices: above you see whether it shows.
+# By bytes two tiers are 1.5 times as fast, and fp16 twice. Beyond them every step computes the same
+# (four ranks of 6 ms each on two cores: 12 ms; what else the rest holds, gloo's own work and
+# waiting, isn't separated here). Two tiers add Python between messages, PowerSGD matrices: above
+# you see whether it shows.
 #
 # PowerSGD adds what one step leaves out to the next step's gradients (**error feedback**). Judge a
 # hook that changes the gradients by the accuracy after the same time, on your data.

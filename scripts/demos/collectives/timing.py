@@ -34,18 +34,21 @@ def in_turns(
     """Seconds of one call of each function, by block: A B C, B C A, and so on.
 
     Those of the slowest rank, the same on all. calls: in a block, which all ranks begin together.
-    Each round has an order of its own, random and the same on all ranks. warm_up: calls of each
-    before, not counted. uncounted: calls at the begin of each block, for what is faster after a
-    pause: a limited link has saved up for a burst while it was idle. apart: functions in which no
-    rank waits for another, so that the mean of the ranks is taken in place of the slowest.
+    Each round has an order of its own: random, another in each job, and the same on all ranks.
+    warm_up: calls of each before, not counted. uncounted: calls at the begin of each block, for
+    what is faster after a pause: a limited link has saved up for a burst while it was idle. apart:
+    functions in which no rank waits for another, so that the mean of the ranks is taken in place of
+    the slowest.
     """
     for _ in range(warm_up):
         for function in functions.values():
             function()
     seconds: dict[Key, list[float]] = {key: [] for key in functions}
-    for block in range(blocks):
+    seed = over_ranks([random.SystemRandom().random()], dist.ReduceOp.MAX)  # of this job
+    shuffle = random.Random(seed[0]).shuffle
+    for _ in range(blocks):
         order = list(functions.items())
-        random.Random(block).shuffle(order)
+        shuffle(order)
         for key, function in order:
             for _ in range(uncounted):
                 function()
