@@ -18,7 +18,7 @@
 #
 # - say what costs money even when nobody uses it, and how much;
 # - list what a seat has in an account before you delete any of it, and prove that nothing is left;
-# - tell your own things from other people's, whatever they are called;
+# - tell your own things from other people's, even if their names are alike;
 # - delete things in an order that an interruption can't spoil.
 #
 # **Before:** [lesson 00](00_setup.ipynb): stacks, bucket, job.
@@ -29,8 +29,8 @@
 # Nobody has run this lesson on AWS yet. There, run it with your own credentials: the course's
 # notebook instance is not allowed to create or delete stacks.
 #
-# **Cost on AWS:** about 0.02 USD: one `ml.c5.xlarge` for 5 minutes (us-east-1, price list of
-# 2026-09-27), to have something to delete. Locally nothing.
+# **Cost on AWS:** about 0.02 USD, at most 0.05 USD: one `ml.c5.xlarge`, 5 minutes planned
+# (us-east-1, price list of 2026-09-27), to have something to delete. Locally nothing.
 
 # %% [markdown]
 # ## Set up
@@ -75,13 +75,12 @@ session
 # ## The result: what costs money even when nobody uses it
 #
 # A job ends, and its instances are released. Other things are billed until somebody stops or
-# deletes them.
-# An **endpoint** is an instance that waits for requests. A **NAT gateway** connects a private
-# network to the internet and needs a public address (`public-ipv4`), an **interface endpoint**
-# connects it to one AWS service. A **notebook instance** is a machine with Jupyter; its disk is
-# `notebook-volume`. `ecr` stands for container images, `logs` for log lines, `s3` for objects in a
-# bucket: 10 GB of each. A month is 730 hours. **Predict, then run.** (The second answer comes
-# under *Look before you delete*.)
+# deletes them. An **endpoint** is an instance that waits for requests. A **NAT gateway** connects a
+# private network to the internet and needs a public address (`public-ipv4`), an **interface
+# endpoint** connects it to one AWS service. A **notebook instance** is a machine with Jupyter; its
+# disk is `notebook-volume`. `ecr` stands for container images, `logs` for log lines, `s3` for
+# objects in a bucket: 10 GB of each. A month is 730 hours. **Predict, then run**: S3 takes 0.023
+# USD for a GB and month. (The second answer comes under *Look before you delete*.)
 
 # %% slideshow={"slide_type": "-"}
 leaves = ["objects in S3", "objects and a log", "objects, a log and its record"]
@@ -130,8 +129,8 @@ with pd.option_context("display.max_colwidth", None):
 # %% [markdown]
 # List prices, each with its date; `workshop/account/prices.toml` names the sources. In December
 # 2022 somebody [reported](https://github.com/amazon-science/alexa-teacher-models/issues/5) a bill
-# of more than 2,000 USD after a tutorial; AWS support had found "Hosting ml.g4dn.12xlarge": so
-# endpoints are billed, and this instance has four GPUs.
+# of more than 2,000 USD after a tutorial. AWS support had found "Hosting ml.g4dn.12xlarge" in it:
+# that is how the bill names an endpoint's instance, here one with four GPUs.
 #
 # **SageMaker Studio** is in neither the table nor this course's clean-up. If you opened it, list
 # what runs there: `aws sagemaker list-apps`. A space's app is an instance, billed until it is
@@ -199,8 +198,10 @@ for name, tags in ((own_model, ours), (colleagues_model, [])):
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Look before you delete
 #
-# `cleanup.find` looks for everything that a seat can have, and changes nothing. (At a shell:
-# `workshop clean --dry-run`, with `--seat NAME` and `--target aws`.)
+# `cleanup.find` looks for everything that a seat can have, and changes nothing. It lists what is
+# called `workshop-SEAT-…`, as all is that this course makes (its role permits no other names), and
+# of that takes what carries your tags. What *you* named otherwise, as in the console, it can't see.
+# (At a shell: `workshop clean --dry-run`, with `--seat NAME` and `--target aws`.)
 
 # %% slideshow={"slide_type": "-"}
 resources = cleanup.find(session)
@@ -235,7 +236,7 @@ for foreign in resources.foreign:
 
 # %% [markdown] slideshow={"slide_type": "-"}
 # **A name proves nothing.** `workshop-a-b-storage` begins like the things of seat `a`, but may
-# belong to a seat called `a-b`. Only the tags count.
+# belong to a seat called `a-b`. The name says where to look, and the tags say whose it is.
 
 # %% [markdown]
 # Log streams can't have tags. A log stream is yours if its job is yours, and only the job's record
@@ -248,13 +249,35 @@ for foreign in resources.foreign:
 # Running things would go first: they cost most, and may still write something. Here nothing runs,
 # so models begin. Then come the logs, the records of the jobs, and objects before the bucket's
 # stack, because CloudFormation can't delete a bucket that isn't empty.
+#
+# What if you press Ctrl-C just when the log is gone? Try it:
+
+
+# %%
+def interrupt_after_the_log(line):
+    print(line)
+    if line.startswith("log streams"):
+        raise KeyboardInterrupt
+
+
+try:
+    cleanup.clean(session, log=interrupt_after_the_log)
+except KeyboardInterrupt:
+    print("Interrupted. Left:", ", ".join(cleanup.find(session).kinds))
+
+# %% [markdown]
+# The record is still there, so the job is known to be yours: run it again. Had the record gone
+# first, the log would be left for ever: "there is no training job of this name whose tags could
+# tell".
 
 # %%
 report = cleanup.clean(session)
 
 # %% [markdown]
 # After deleting, look again: at the account, not at a list of what you meant to delete. Then report
-# what is left, and why.
+# what is left, and why. ("Nothing" is: of the kinds that the lesson lists, in this region, under
+# such names. For the rest look at what runs, `aws sagemaker list-endpoints` and
+# `list-notebook-instances`, and at the bill.)
 
 # %% slideshow={"slide_type": "-"}
 left_now = cleanup.find(session)
