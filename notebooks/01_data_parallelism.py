@@ -22,7 +22,8 @@
 # - compute bounds on how many ranks still help;
 # - choose a batch size and a learning rate for more ranks.
 #
-# **Before:** [lesson 00](00_setup.ipynb): you know what a job, a channel and an instance are.
+# **Before:** [lesson 00](00_setup.ipynb): you know what a job, a channel and an instance are. Here
+# and in lesson 02 all is PyTorch; TensorFlow comes back in 03.
 #
 # **Time:** 70 minutes, without the exercises.
 #
@@ -57,6 +58,7 @@ max_run = 600
 # %% tags=["deterministic"]
 import numpy as np
 import pandas as pd
+from IPython.display import display
 
 import data_prep
 import workshop
@@ -133,28 +135,28 @@ guess.compare(**{name: float(f"{run.speed_up.median:.2g}") for name, run in meas
 for name, scaling in workloads.items():
     print(f"{name}: the speed-up of two ranks is {scaling.speed_up.text}.")
     of_two = scaling.rounds["alone"] / scaling.rounds["compute"] / 2
-    above = verdict(of_two, scaling.rounds["step"] / scaling.rounds["again"]) == "faster"
-    how_often = f", above 2 in {(of_two > 1).sum()} of {len(of_two)} rounds and by more than noise"
-    print(f"  The ceiling is {scaling.ceiling.text}{how_often if above else ''}.", end=" ")
-    print("The ranks reach", end=" ")
+    beyond = verdict(of_two, scaling.rounds["step"] / scaling.rounds["again"])
+    beyond = {"faster": "more than 2", "slower": "less than 2"}.get(beyond, beyond)
+    print(f"  The ceiling is {scaling.ceiling.text}: above 2 in {(of_two > 1).sum()} of", end=" ")
+    print(f"{len(of_two)} rounds; {beyond}. The ranks reach", end=" ")
     print(f"{100 * scaling.share.median:.0f} % of it; r is {scaling.r.median:.2g}.")
+    spread = scaling.rounds.max() / scaling.rounds.min()
+    print(
+        f"  Over the rounds one process alone varied by a factor of {spread['alone']:.2f},", end=" "
+    )
+    print(f"two ranks' step by {spread['step']:.2f}.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 records = {name: scaling.record() for name, scaling in (("large", large), ("small", small))}
 
 # %% [markdown]
 # Across is r, the *communication-to-computation ratio*; up, the share of the ceiling (the *parallel
-# efficiency*, relative to a baseline without communication). The ceiling is often below 2, above
-# all for small batches: cores share memory, and starting an operation takes as long for few images
-# as for many. (Single rounds above 2 can be noise. If it is above 2 *by more than noise*, perhaps
-# half a batch fits better into a cache; not tested. The noise is a step's, explained below; the
-# ceiling's own wasn't measured.) **In each round speed-up = ceiling × share**; medians needn't
-# multiply.
+# efficiency*, relative to a baseline without communication). **In each round speed-up = ceiling ×
+# share**; medians needn't multiply.
 #
 # The solid curve is not fitted: a step that computes, then exchanges for r times as long, takes
-# 1 + r times as long. So the share is 1 / (1 + r), for any number of ranks, if nobody waits and
-# averaging costs nothing else. Dashed: at best the exchange hides behind `backward()`, about two
-# thirds of the computing, so up to r = 2/3 it costs nothing.
+# 1 + r times as long. So the share is 1 / (1 + r), for any number of ranks, if nothing else is
+# lost. What else is lost, and how sure all this is, comes after what a rank does.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## The model whole, the batch in parts
@@ -168,7 +170,7 @@ records = {name: scaling.record() for name, scaling in (("large", large), ("smal
 # | the model's weights | whole, and the same | **replicated** |
 # | the optimizer's state, the script | whole, and the same | **replicated** |
 # | the global batch | a different part | **split** |
-# | the gradient, as a rank computes it | its own: from its own images | |
+# | the gradient, as a rank computes it | its own: from its own images | different |
 # | the gradient, after the ranks have averaged | the same | replicated again |
 #
 # That is **data parallel** training. Equal weights that are moved by equal gradients stay equal, so
@@ -386,68 +388,6 @@ workshop.show_diff("train/train_torch.py", "train/train_torch_ddp.py", essential
 # </details>
 
 # %% [markdown] slideshow={"slide_type": "slide"}
-# ## What a step is made of
-#
-# **step = compute + wait + exposed communication.** Each rank *computes* its gradient, *waits* for
-# the slowest, and stands still while gradients travel. (DDP sends gradients of more than 1 MiB in
-# parts, the last layers' while `backward()` still computes the first layers'. Ours are smaller, and
-# travel once all are there: nothing is hidden.) `scripts/demos/measure_scaling.py` measures the
-# three, and the exchange:
-#
-# - *compute*: all ranks run a step at once, and exchange nothing; their mean. If one process takes
-#   *alone*, the speed-up is alone / step and the ceiling alone / compute: the share is compute /
-#   step. (The two come from different moments of a round, so a round's share can exceed 100 %.)
-# - *wait*: how much longer the slowest rank takes than that mean, step by step. It can't be below
-#   0, so noise alone gives a little: where *exposed* is negative, the sum may exceed 100 %.
-# - *exposed*: how much longer a step with DDP takes than that slowest rank. It is called
-#   communication, but holds whatever else DDP costs, too. If it is smaller than the noise floor of
-#   a step (A/A, explained in the next section; no sign test here), or below 0, this measurement
-#   can't resolve it.
-# - *exchange alone*: an all-reduce of as many bytes, with nothing computed. r is this / compute.
-
-# %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "fragment"}
-of_step = {
-    name: 100 * scaling.rounds[["compute", "wait", "exposed"]].div(scaling.rounds["step"], axis=0)
-    for name, scaling in workloads.items()
-}
-bars = pd.DataFrame({name: by_round.median() for name, by_round in of_step.items()}).T
-exposed = {name: run.medians["exposed communication"] for name, run in workloads.items()}
-floor = {name: (w.noise.high - 1) * w.rounds["step"].median() for name, w in workloads.items()}
-unclear = {name: f"{name}\n(exposed: not resolved)" for name in bars.index}
-unclear = {name: text for name, text in unclear.items() if exposed[name] <= floor[name]}
-reach = pd.DataFrame({name: by_round["compute"] for name, by_round in of_step.items()})
-reach = summary(reach).rename_axis("range of compute", axis=1)
-title = "Computing takes {:.0f} % of a large step, {:.0f} % of a small step"
-plots.stacked_bars(
-    bars.clip(lower=0).rename(index=unclear, columns={"exposed": "exposed: exchange, DDP's cost"}),
-    title.format(*bars["compute"]),
-    "% of a step; medians of rounds, which needn't add up to 100; below 0 drawn as 0",
-    spread=reach,
-)
-
-# %%
-table(workloads)
-
-# %%
-for name in workloads:
-    alone = 1000 * workloads[name].rounds["exchange"].median()
-    print(f"{name}: exposed {1000 * exposed[name]:.1f} ms, exchange alone {alone:.1f};", end=" ")
-    print(f"the noise floor of a step: {1000 * floor[name]:.1f} ms", end="")
-    print(": not resolved." if name in unclear else ".")
-
-# %% [markdown]
-# What *exposed* has beyond *exchange alone* isn't the exchange but what else DDP costs, or ranks
-# that wake late (not separated here). That and the wait put a dot below the curve. (The exchange
-# alone is timed 20 times in a row, nothing else in between: so r is probably a lower bound.)
-#
-# A larger batch makes computing longer, but not the exchange, so r should fall: two batch sizes,
-# below, test it. More weights make both longer.
-#
-# So far all ranks wait for each other in every step: **sync** training. Its enemy is the
-# **straggler**, a slow rank. **Async** training applies each gradient when it arrives, to weights
-# that have changed meanwhile: it is **stale**. Lesson 03 measures both.
-
-# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Faster, or noise?
 #
 # Four rules of a fair comparison:
@@ -491,14 +431,95 @@ for name, scaling in workloads.items():
     shown = {"faster": "above the curve", "slower": "below the curve"}.get(verdict(to_curve, noise))
     print("  Measured share divided by the curve's, median of the rounds:", end=" ")
     print(f"{to_curve.median():.2f}, {shown or 'no difference shown'}.")
-spread = large.rounds.max() / large.rounds.min()
-print(f"large: over the rounds step varied by a factor of {spread['step']:.2f},", end=" ")
-print(f"alone by {spread['alone']:.2f}.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert set(verdicts.values()) <= {"faster", "slower", "no difference shown"}, "See verdict()."
 workshop.save_results(verdicts=list(verdicts.values()))
 workshop.save_results(parts={name: scaling.parts.to_dict() for name, scaling in workloads.items()})
+
+# %% [markdown] slideshow={"slide_type": "slide"}
+# ## What a step is made of
+#
+# **step = compute + wait + exposed communication.** Each rank *computes* its gradient, *waits* for
+# the slowest, and stands still while gradients travel. (DDP sends gradients of more than 1 MiB in
+# parts, the last layers' while `backward()` still computes the first layers'. Ours are smaller, and
+# travel once all are there: nothing is hidden.) `scripts/demos/measure_scaling.py` measures the
+# three, and the exchange:
+#
+# - *compute*: all ranks run a step at once, and exchange nothing; their mean. If one process takes
+#   *alone*, the speed-up is alone / step and the ceiling alone / compute: the share is compute /
+#   step.
+# - *wait*: how much longer the slowest rank takes than that mean, step by step.
+# - *exposed*: how much longer a step with DDP takes than that slowest rank. It is called
+#   communication, but holds whatever else DDP costs, too. If it is smaller than the noise floor of
+#   a step, this measurement can't resolve it.
+# - *exchange alone*: an all-reduce of as many bytes, with nothing computed. r is this / compute.
+#
+# <details><summary>The small print of this measurement</summary>
+#
+# - The parts come from different moments of a round, so a round's share can exceed 100 %, and
+#   *exposed* can be below 0. *Wait* can't: noise alone gives a little of it. So where *exposed* is
+#   negative, the sum may exceed 100 %.
+# - There is no sign test of *exposed*.
+# - The exchange alone is timed 20 times in a row, nothing else in between: so r is probably a lower
+#   bound.
+# - The ceiling is often below 2, above all for small batches: cores share memory, and starting an
+#   operation takes as long for few images as for many. If it is above 2 *by more than noise*,
+#   perhaps half a batch fits better into a cache (not tested). The noise is a step's; the ceiling's
+#   own wasn't measured, and *alone*, which it rests on, isn't measured twice.
+#
+# </details>
+
+# %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "fragment"}
+of_step = {
+    name: 100 * scaling.rounds[["compute", "wait", "exposed"]].div(scaling.rounds["step"], axis=0)
+    for name, scaling in workloads.items()
+}
+bars = pd.DataFrame({name: by_round.median() for name, by_round in of_step.items()}).T
+exposed = {name: run.medians["exposed communication"] for name, run in workloads.items()}
+floor = {name: (w.noise.high - 1) * w.rounds["step"].median() for name, w in workloads.items()}
+unclear = {name: f"{name}\n(exposed: not resolved)" for name in bars.index}
+unclear = {name: text for name, text in unclear.items() if exposed[name] <= floor[name]}
+reach = pd.DataFrame({name: by_round["compute"] for name, by_round in of_step.items()})
+reach = summary(reach).rename_axis("range of compute", axis=1)
+title = "Computing takes {:.0f} % of a large step, {:.0f} % of a small step"
+plots.stacked_bars(
+    bars.clip(lower=0).rename(index=unclear, columns={"exposed": "exposed: exchange, DDP's cost"}),
+    title.format(*bars["compute"]),
+    "% of a step; medians of rounds, which needn't add up to 100; below 0 drawn as 0",
+    spread=reach,
+)
+
+# %%
+table(workloads)
+
+# %%
+for name in workloads:
+    alone = 1000 * workloads[name].rounds["exchange"].median()
+    print(f"{name}: exposed {1000 * exposed[name]:.1f} ms, exchange alone {alone:.1f};", end=" ")
+    print(f"the noise floor of a step: {1000 * floor[name]:.1f} ms", end="")
+    print(": not resolved." if name in unclear else ".")
+    lost = bars.loc[name, ["wait", "exposed"]].clip(lower=0)
+    print(
+        f"  Lost: {lost['wait']:.0f} % of a step in waiting, {lost['exposed']:.0f} % exposed.",
+        end=" ",
+    )
+    print(
+        "Most is lost", "to each other's delays." if lost["wait"] > lost["exposed"] else "in DDP."
+    )
+
+# %% [markdown]
+# What *exposed* has beyond *exchange alone* isn't the exchange but what else DDP costs, or ranks
+# that wake late (not separated here). That and the wait put a dot below the curve, which counts the
+# exchange alone. (In the map, dashed: at best the exchange hides behind `backward()`, about two
+# thirds of the computing, so up to r = 2/3 it costs nothing.)
+#
+# A larger batch makes computing longer, but not the exchange, so r should fall: a batch of 512
+# small images, below, tests it. More weights make both longer.
+#
+# So far all ranks wait for each other in every step: **sync** training. Its enemy is the
+# **straggler**, a slow rank. **Async** training applies each gradient when it arrives, to weights
+# that have changed meanwhile: it is **stale**. Lesson 03 measures both.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # ## How far? Strong and weak scaling
@@ -516,24 +537,28 @@ guess = workshop.guess(weak="Small workload, 64 images for each of two ranks: th
 # %% slideshow={"slide_type": "subslide"}
 weak = measure(8, 128, 15 * steps, "--scaling", "weak")
 guess.compare(weak=float(f"{weak.speed_up.median:.2g}"))
+bigger = measure(8, 512, 4 * steps)
 by_images = {"strong, 32 images a rank": small, "weak, 64 images a rank": weak}
+by_images["strong, 256 images a rank"] = bigger
 table(by_images)
 
 # %% jupyter={"source_hidden": true}
 throughput = weak.images * weak.rounds["alone"] / weak.rounds["step"]
 shown = verdict(throughput, weak.rounds["step"] / weak.rounds["again"])
 print(f"Weak scaling, two ranks against one process: {shown}.")
-grew = weak.medians["compute"] / small.medians["compute"]
-print(f"Computing took {grew:.3g} times as long as with 32 images a rank;", end=" ")
-print(f"by itself that would make r {1 / grew:.2g} times as large.")
-overlap = weak.r.low <= small.r.high and small.r.low <= weak.r.high
-change = "rose" if weak.r.median > small.r.median else "fell"
-print("r: the ranges overlap, no difference shown" if overlap else f"r {change}", end=" ")
-print("(the two were not measured in the same rounds).")
+for run, images in ((weak, 64), (bigger, 256)):
+    grew = run.medians["compute"] / small.medians["compute"]
+    r_by_round, others = (of.rounds["exchange"] / of.rounds["compute"] for of in (run, small))
+    pairs = [a < b for a in r_by_round for b in others]
+    print(f"{images} images a rank: computing takes {grew:.2g} times as long as with 32;", end=" ")
+    print(
+        f"r is {run.r.median:.2g}, not {small.r.median:.2g}:\n  lower in {sum(pairs)} of", end=" "
+    )
+    print(f"{len(pairs)} pairs of a round of each.")
 
 # %% [markdown]
-# If computing doubled, r would halve; but a small step has fixed costs, so computing may grow less,
-# and a small fall of r can be lost in the ranges.
+# Eight times as many images don't take eight times as long: a small step has fixed costs. (These
+# batches were not measured in the same rounds.)
 #
 # How does r grow with more ranks? For more ranks than cores we must compute it. In a ring, a common
 # all-reduce (lesson 02), each of N ranks sends 2 (N - 1) messages of one N-th of the gradient. How
@@ -569,8 +594,14 @@ for name, run in measured.items():
         text = f"delays alone: at most {times[best]:.2g} times one process, with {best} ranks; "
         text += f"bytes alone: always below 1 / r, {span(1 / r, 1 / r)} times"
         print(f"  {which} r, {r:.2g}: {text if best > 1 else 'never a gain'}.")
-    print(f"  2 ranks: computed {computed(2, 'strong', run.r.median)[0]:.2g} times, of 2;", end=" ")
-    print(f"measured {run.speed_up.text}, of a ceiling of {run.ceiling.median:.2g}.")
+    shares = f"{share_at(run.r.median):.2f} computed, {run.share.median:.2f} measured"
+    print(f"  2 ranks: the ceiling 2 assumed, {run.ceiling.median:.2g} measured;", end=" ")
+    print(f"the share {shares}.")
+
+# %% [markdown]
+# The upper table takes r from the exchange alone: a bound, if the ceiling is N. The lower one takes
+# all that two ranks lose, (step - compute) / compute, as if waiting and DDP's own work grew like an
+# exchange, which they needn't.
 
 
 # %% jupyter={"source_hidden": true}
@@ -580,19 +611,27 @@ columns = {
     "small, strong (64 images)": (small, "strong"),
     "small, weak (64 a rank)": (weak, "weak"),
 }
-more_ranks = {}
-for name, (run, way) in columns.items():
-    measured_here = way == run.scaling
-    more_ranks[name] = {"2, measured": run.speed_up.text if measured_here else "not measured"}
-    for n in (2, 4, 8, 16, 64):
-        more_ranks[name][f"{n}, computed"] = span(*computed(n, way, run.r.median))
-pd.DataFrame(more_ranks).rename_axis("ranks").rename_axis("speed-up, by the median r", axis=1)
+
+
+def for_ranks(r_of, label):
+    """The speed-up of 2 to 64 ranks, in words. r_of: the r of a measurement of two."""
+    rows = {}
+    for name, (run, way) in columns.items():
+        rows[name] = {"2, measured": run.speed_up.text if way == run.scaling else "not measured"}
+        for n in (2, 4, 8, 16, 64):
+            rows[name][f"{n}, computed"] = span(*computed(n, way, r_of(run)))
+    return pd.DataFrame(rows).rename_axis("ranks").rename_axis(label, axis=1)
+
+
+more_ranks = for_ranks(lambda run: run.r.median, "r: the exchange alone")
+all_lost = for_ranks(lambda run: 1 / run.share.median - 1, "r: all that is lost")
+display(more_ranks, all_lost)
 
 # %% [markdown]
-# Nothing here is measured beyond two ranks. Where two ranks already lie far from what is computed
-# for them (their ceiling isn't 2, or they lie below the curve, above), don't trust the rest of the
-# column: measure three ranks. (Both large columns have the r of one measurement, of strong
-# scaling.)
+# Nothing here is measured beyond two ranks. Where the tables differ much, or the ceiling of two
+# ranks isn't 2, r alone doesn't tell how far you get: measure three ranks. A computed speed-up that
+# agrees with the measured one may do so by chance, since a ceiling that is too high and a share
+# that is too low cancel. (Both large columns have the r of one measurement, of strong scaling.)
 #
 # Published speeds, on links that we assume, can be placed on the map too: each of n links carries
 # 2 (n - 1) / n times the gradients' bytes.
@@ -640,7 +679,7 @@ draw_map(dots, title)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(scaling=records | {"small, weak": weak.record()})
-workshop.save_results(more_ranks=more_ranks, practice=practice["r"].to_dict())
+workshop.save_results(more_ranks=more_ranks.to_dict(), practice=practice["r"].to_dict())
 
 # %% [markdown]
 # Strong scaling, with 1,024 GPUs in place of 128, moves the language model to the right.
@@ -760,7 +799,7 @@ print(f"and {loss_far['last loss']:.2f} in the end; guessing gives ln 10 = {np.l
 # scaling: by bytes alone it flattens, by delays alone it even falls. And weak scaling, beyond some
 # batch, costs *learning*. For a training of your own:
 #
-# 1. Measure the ceiling, r and the noise with two ranks.
+# 1. Measure the ceiling, the share, r and the noise with two ranks. r alone gives a bound.
 # 2. Add ranks, keep the batch of a rank, and scale the rate. Test a warm-up where the start is
 #    unstable; whether it helped here, and its worst seed, is printed above.
 # 3. After equal epochs compare the accuracy with the small batch's, over several seeds. Stop where
