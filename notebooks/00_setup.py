@@ -90,6 +90,10 @@ workshop.cost("ml.c5.xlarge", instance_count=1, seconds=300, max_run=max_run)
 # The first number is for the 300 seconds that we plan. The second, rounded up to a cent, is about
 # the most that its instance can cost (S3 and logs come on top): after `max_run` seconds SageMaker
 # asks the script to end, and gives it 120 more to save its work.
+#
+# `workshop` is this course's own package of helpers, not AWS's. Without it you would write
+# `estimator.fit(...)`, with the S3 addresses of your data, and a role of yours in
+# `TensorFlow(...)`.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Run the job
@@ -160,14 +164,14 @@ at = {kind: result.matching(f'"event": "{kind}"')[0].time for kind in ("start", 
 per_epoch, first = result.table("epoch"), result.table("step")["step"].iloc[0]
 step_seconds, steps_done = per_epoch["step_seconds"].mean(), int(per_epoch["step"].iloc[-1])
 in_steps = steps_done * step_seconds
-compiling = at["step"] - at["start"] - first * per_epoch["step_seconds"].iloc[0]
+compiling = at["step"] - at["start"] - first * step_seconds
 parts = {
     "start, import, build the model": at["start"] - began,
     "compile": max(0.0, compiling),
     "all steps": in_steps,
 }
 parts["the rest (shuffle, test)"] = max(0.0, at["weights"] - began - sum(parts.values()))
-parts["save the model"] = ended - at["weights"]
+parts["save the model, exit"] = ended - at["weights"]
 
 # %% jupyter={"source_hidden": true} tags=["figure"] slideshow={"slide_type": "slide"}
 begin, whole = parts["start, import, build the model"], seconds["Training"]

@@ -250,9 +250,10 @@ with plots.canvas(title, x, y, size=(8.5, 4.2), alt=alt) as axes:
 # The black marks use the measured step of one instance, what the two ranks computed and waited, and
 # the bytes. They know nothing else of an all-reduce, so they can be too high or too low (column
 # *computed* below). (Dots above 2: half a batch may fit better into a cache; not tested.) Each
-# round gives a limit, too; the stripe holds the middle half of them. Where the dots are below 1 you
-# pay for two instances and wait longer. No difference is shown if the median lies in the grey band,
-# or if too few dots lie on one side of 1 (lesson 01's sign test).
+# round of each job gives a limit, too; the stripe holds the middle half of them. It is as wide as
+# the jobs differ in how long *one* instance takes. Where the dots are below 1 you pay for two
+# instances and wait longer. No difference is shown if the median lies in the grey band, or if too
+# few dots lie on one side of 1 (lesson 01's sign test).
 
 # %% jupyter={"source_hidden": true} slideshow={"slide_type": "slide"}
 answers = {"two": medians["gain"].iloc[0], "exposed": 1000 * medians["exposed"].iloc[-1]}
@@ -522,7 +523,9 @@ for name, row in found_ms.iloc[1:].iterrows():
 
 # %% jupyter={"source_hidden": true}
 wrong_by = placed["predicted"] / placed["measured"] - 1
-print(f"The computed times' errors: {wrong_by.min():+.0%} to {wrong_by.max():+.0%}.")
+off = f"{wrong_by.min():+.0%} to {wrong_by.max():+.0%}"
+print(f"The computed times' errors: {off} (inside an instance messages wait for cores, so α and β")
+print("there are hardly a link's; measured are medians, and the model is fitted to the fastest).")
 # On one instance there is no link, and so no floor.
 columns = ["lowest", "measured", "highest", "predicted", "floor"]
 table = 1000 * placed.set_index(["placement", "algorithm"]).reindex(columns=columns)
@@ -541,15 +544,16 @@ workshop.save_results(placed=placed.to_dict("records"))
 # hierarchical gains most on few instances with many ranks each. (Each placement is one job: what
 # differs between two of them needn't be due to the placement.)
 #
-# With a GPU for each rank, **fill an instance before you take a second one**, as 1 x 8 against 2 x
-# 4 showed above. Between full instances what counts is the bandwidth *per GPU*. Below, two full
-# 8-GPU instances average 1 GB of gradients hierarchically, and *binds* names the part that takes
-# longer: within an instance (over **NVLink**, Nvidia's direct links between GPUs), or over the
-# network. (Computed. NVLink's GB/s per GPU and direction: [a list
+# With a GPU for each rank, **fill an instance before you take a second one**, if a link inside it
+# is wider than the network: of GPUs the next table has both. Between full instances what counts is
+# the bandwidth *per GPU*. Below, two full 8-GPU instances average 1 GB of gradients hierarchically,
+# and *binds* names the part that takes longer: within an instance (over **NVLink**, Nvidia's direct
+# links between GPUs), or over the network. (Computed. NVLink's GB/s per GPU and direction: [a list
 # of data sheets](https://github.com/stas00/ml-engineering/blob/master/network/README.md#nvlink),
 # read on 2026-11-25.)
 
 # %% jupyter={"source_hidden": true}
+# Within an instance a ring; NVLS (below), which H100 has, sends less.
 nvlink = {"ml.p4d.24xlarge": 300, "ml.p5.48xlarge": 450}
 binds = {}
 for name, within in nvlink.items():

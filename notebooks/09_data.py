@@ -261,11 +261,16 @@ plots.bar_chart(
 workshop.save_results(factor=factor, pool_factor=pool, fetch=spread.T.to_dict())
 
 # %% [markdown]
-# The bytes are the same; the requests are not, and what a request takes hardly depends on such
+# The bytes are the same; the requests are not, and what a request takes depends little on such
 # sizes. (A small file's price differs from the last section's: another client, in another process.
 # Compare within a section only. Locally ten threads and the server share the cores, which probably
-# limits what ten at a time gain; on S3 expect more.) So put many pictures into a file, or fetch the
-# small ones once, before the first step.
+# limits what ten at a time gain; on S3 expect more.)
+#
+# Here a request crosses no network. On S3 one for a small object takes roughly 100 to 200 ms
+# ([AWS](https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html), read in
+# November 2026), so ten, one after the other, take one to two seconds in each step. So put many
+# pictures into a file, or fetch the small ones once, before the first step (File mode, below, does
+# that).
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## A channel is a folder with a name
@@ -515,8 +520,9 @@ workshop.show_function("train/train_tf_fit.py", "batches")
 
 # %% [markdown]
 # What does that save? The next cell reads 50,000 records (without CIFAR-10: 2,000, 25 times over)
-# of about 3.1 kB as the script does, with a shuffle buffer of 10,000 records, and whole, into
-# arrays. **Predict, then run.**
+# of about 3.1 kB as the script does, with a shuffle buffer of 10,000 records (it keeps so many in
+# memory, hands out a random one, and takes the next into its place), and whole, into arrays.
+# **Predict, then run.**
 
 # %%
 guess = workshop.guess(memory="How many times as much memory does reading whole add as streaming?")
@@ -613,7 +619,7 @@ workshop.save_results(accuracy_apart=apart, accuracy_mixed=mixed, passes=passes,
 # %% [markdown]
 # ## Resume within an epoch
 #
-# After an interruption within an epoch, a stream can't jump to a record by its number. But if a
+# After an interruption within an epoch, `tf.data` can't jump to a record by its number. But if a
 # seed alone decides an epoch's order, the stream can be made again, and its first batches skipped:
 # in `tf.data` with `shuffle(size, seed=seed + epoch)` and `skip`. So the checkpoint holds the seed,
 # the epoch and the number of batches. (`batches` has one seed for all epochs: there skip the
