@@ -16,6 +16,7 @@ from workshop.diagnosis.steps import MIN_STEPS, step_times
 
 # A call of what is inside DDP's wrapper, but none that only looks
 AROUND_DDP = r"\.module(\.(?!\w*state_dict|parameters|named_|eval|train|to\b)\w+)*\("
+LOADS = r"^[^#]*\bload_state_dict\("
 NO_SYNC = r"^[^#]*\bno_sync\b"
 
 THROUGH_DDP = "Call the model through DDP's wrapper, not by its `.module`."
@@ -72,6 +73,16 @@ def _weights_of_a_group(evidence: Evidence) -> Cases:
             "they were equal before the first step and differ since step "
             f"{steps[0][0]} at the latest, although each step calls all_reduce, of {part}"
             f"{': not all are averaged' if averaged < gradients else ''}",
+        )
+    elif steps and steps[0][0] == 0:
+        loads = lines_with(evidence.ranks[0].collectives, LOADS)
+        yield Finding(
+            "weights differ",
+            where,
+            "they differ before the first step: DDP made them equal when it wrapped the model, and "
+            f"after that they were loaded or changed on some ranks{loads and f' (see {loads})'}",
+            "Load the checkpoint before DDP wraps the model, or on every rank; the optimizer's "
+            "state on every rank in any case.",
         )
     elif steps and len(rates := {str(note.get("rates")) for _, note in notes}) > 1:
         yield Finding(
@@ -233,6 +244,25 @@ def sampler_seeds(evidence: Evidence) -> Cases:
         yield (
             ", ".join(f"rank {ranks[0]}: seed {seed}" for seed, ranks in seeds.items()),
             "each rank takes its part of another order",
+        )
+
+
+@rule(
+    "splits of different seeds",
+    "Give random_split one generator on all ranks, such as torch.Generator().manual_seed(0): what "
+    "one rank holds out, another trains on.",
+)
+def split_seeds(evidence: Evidence) -> Cases:
+    """Each rank's DistributedSampler deals out another random subset."""
+    subsets: defaultdict[int, set[int]] = defaultdict(set)
+    for rank, loader in _loaders(evidence):
+        if loader["distributed"] and loader.get("subset") is not None:
+            subsets[loader["subset"]].add(rank.number)
+    ranks = [rank for of_subset in subsets.values() for rank in of_subset]
+    if len(set(ranks)) == len(evidence.ranks) > 1 and len(ranks) == len(subsets):
+        yield (
+            f"all ranks: {len(subsets)} subsets, none of which two ranks have",
+            "each rank takes its part of another random split",
         )
 
 

@@ -45,6 +45,7 @@ ACTIVITIES = {
     "/torch/autograd/": "backward",
     "/torch/optim/": "optimizer",
 }
+UNNAMED = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>", "<lambda>")  # in a function
 HASHED_WEIGHTS, HASHED_OF_EACH = 32, 64  # of an optimizer at a step, so that it costs nothing
 HASHED_INPUT = 1 << 18  # numbers of each tensor that a model is called with: 0.5 ms
 PACING = 47  # SO_MAX_PACING_RATE of Linux, which Python's socket does not name
@@ -221,7 +222,8 @@ class Recorder:
         self.position()
         paths = " ".join(path for path, _, _ in frames)
         activity = next((name for part, name in ACTIVITIES.items() if part in paths), "compute")
-        place = next((place for place in frames if not is_library(place[0])), ("", 0, ""))
+        named = (place for place in frames if not (is_library(place[0]) or place[2] in UNNAMED))
+        place = next(named, ("", 0, ""))
         if len(self.places) < MAX_PLACES or (activity, *place) in self.places:
             number = self.places.setdefault((activity, *place), len(self.places))
             self.samples.append((round(time.time(), 2), number))
@@ -496,9 +498,17 @@ def describe_loader(loader, data):
         "shuffle": getattr(sampler, "shuffle", None),
         "seed": getattr(sampler, "seed", None),
         "distributed": type_is(sampler, data.DistributedSampler),
+        "subset": subset_hash(loader.dataset, data),
         "batch_sampler": None if custom is None else type(custom).__name__,
         "data": zlib.crc32((fingerprint(loader.dataset) + fingerprint(custom)).encode()),
     }
+
+
+def subset_hash(dataset, data):
+    """Of the numbers of a subset's examples, as random_split deals them; None of other data."""
+    if not type_is(dataset, data.Subset):
+        return None
+    return zlib.crc32(fingerprint(dataset.indices).encode())
 
 
 def fingerprint(value, depth=3):
