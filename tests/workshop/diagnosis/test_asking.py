@@ -349,6 +349,11 @@ def test_what_the_recorder_compares(recorder):
     assert recorder.hash_of_some(torch.optim.SGD([x], 0.1)) is None  # no Parameter: such as DTensor
     optimizer = torch.optim.SGD(linear.parameters(), 0.1)
     assert recorder.is_idle(optimizer)
+    noted = SimpleNamespace(hashes={}, rates={})
+    for step in range(0, 2560, 64):
+        recorder.Recorder.note_weights(noted, optimizer, step)
+    (rates,) = noted.rates.values()
+    assert list(rates)[:4] == [0, 64, 128, 256] and len(rates) == recorder.MAX_STEPS + 7
     linear(x).sum().backward()
     assert not recorder.is_idle(optimizer)
     assert recorder.is_idle(torch.optim.SGD(linear.parameters(), 0.0))

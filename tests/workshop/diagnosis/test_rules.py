@@ -738,8 +738,10 @@ def test_why_weights_differ_in_spite_of_ddp(rates, stack, first, words):
     evidence = ranks_with([call(1, stack=stack)], [call(1, stack=stack)], ddp=True)
     for rank, rate in zip(evidence.ranks, rates, strict=True):
         rank.note["hashes"] = [{"0": first * rank.number, "1": rank.number, "2": rank.number}]
-        rank.note |= optimizer([8, 8], rates=[rate])
+        rank.note |= optimizer([8, 8]) | {"rates": [{"2": [rate]}]}
     assert words in find(evidence)[0].reason
+    rank.note |= optimizer([8, 9])  # a rank's own, as where each site has its head
+    assert cause_of(evidence) == ""
 
 
 def left_a_loop(tmp_path, script: str, inside: int, behind: int) -> Evidence:

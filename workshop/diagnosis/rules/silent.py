@@ -63,7 +63,7 @@ def _weights_of_a_group(evidence: Evidence) -> Cases:
     hashes = {rank.number: note["hash"] for rank, note in notes if note["hash"] is not None}
     shapes = {str(note["shapes"]) for _, note in notes}
     complete = len(notes) == len(hashes) == len(evidence.ranks) and len(shapes) == 1
-    steps = _steps_that_differ(evidence)
+    steps = _steps_that_differ(evidence) if len(shapes) < 2 else []
     where = f"hash of the optimizer's first weights after {_last(steps)}" if steps else ""
     if steps and not all(rank.note.get("ddp") for rank in evidence.ranks):
         averaged, gradients = _averaged_in_a_step(evidence.ranks[0]) or (0, 0)
@@ -80,17 +80,18 @@ def _weights_of_a_group(evidence: Evidence) -> Cases:
             "weights differ",
             where,
             "they differ before the first step: DDP made them equal when it wrapped the model, and "
-            f"after that they were loaded or changed on some ranks{loads and f' (see {loads})'}",
-            "Load the checkpoint before DDP wraps the model, or on every rank; the optimizer's "
-            "state on every rank in any case.",
+            "after that some ranks loaded or changed them, or all got new layers"
+            f"{loads and f' (see {loads})'}",
+            "Load a checkpoint and replace layers before DDP wraps the model, or load it on every "
+            "rank; the optimizer's state on every rank in any case.",
         )
-    elif steps and len(rates := {str(note.get("rates")) for _, note in notes}) > 1:
+    elif steps and (rates := _different_rates(evidence, steps)):
         yield Finding(
             "weights differ",
             where,
             f"their optimizers have different learning rates: {', '.join(sorted(rates))}",
-            "Load the optimizer's state on every rank, from the same file: DDP sends the model's "
-            "weights to all, and nothing of the optimizer.",
+            "Load the optimizer's state on every rank, and step a scheduler by the same value on "
+            "all (all_reduce a validation loss first): DDP exchanges nothing of the optimizer.",
         )
     elif steps and not any(c.in_backward for rank in evidence.ranks for c in rank.collectives):
         calls = evidence.ranks[0].collectives
@@ -163,6 +164,13 @@ def _steps_that_differ(evidence: Evidence) -> list[tuple[int, dict[int, int]]]:
             break
         differ.insert(0, row)
     return differ if len(differ) > 1 else []
+
+
+def _different_rates(evidence: Evidence, steps: list[tuple[int, dict[int, int]]]) -> set[str]:
+    """The learning rates of the first of these steps in which ranks had different ones."""
+    noted = [of for rank in evidence.ranks for of in rank.note.get("rates", [])]
+    of_steps = ({str(of[str(n)]) for of in noted if str(n) in of} for n, _ in steps)
+    return next((rates for rates in of_steps if len(rates) > 1), set())
 
 
 def _last(steps: list[tuple[int, dict[int, int]]]) -> str:
