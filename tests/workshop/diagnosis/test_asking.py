@@ -325,6 +325,8 @@ def test_what_the_recorder_compares(recorder):
     sets = [TensorDataset(x[0::2]), TensorDataset(x[1::2]), Subset(TensorDataset(x), range(5))]
     sets += [Subset(TensorDataset(x), range(5, 10)), TensorDataset(x)]
     prints = [recorder.fingerprint(data) for data in sets]
+    subsets = [recorder.subset_hash(data, torch.utils.data) for data in sets]
+    assert subsets[2] != subsets[3] and [*subsets[:2], subsets[4]] == [None] * 3
     assert len(set(prints)) == 5 and recorder.fingerprint(TensorDataset(x.clone())) == prints[-1]
 
     class Sampler:
@@ -347,6 +349,11 @@ def test_what_the_recorder_compares(recorder):
     assert recorder.hash_of_some(torch.optim.SGD([x], 0.1)) is None  # no Parameter: such as DTensor
     optimizer = torch.optim.SGD(linear.parameters(), 0.1)
     assert recorder.is_idle(optimizer)
+    noted = SimpleNamespace(hashes={}, rates={})
+    for step in range(0, 2560, 64):
+        recorder.Recorder.note_weights(noted, optimizer, step)
+    (rates,) = noted.rates.values()
+    assert list(rates)[:4] == [0, 64, 128, 256] and len(rates) == recorder.MAX_STEPS + 7
     linear(x).sum().backward()
     assert not recorder.is_idle(optimizer)
     assert recorder.is_idle(torch.optim.SGD(linear.parameters(), 0.0))
@@ -375,6 +382,14 @@ def test_the_scripts_other_threads_are_noted(recorder):
     ends.set()
     thread.join()
     assert "loader" not in dict(names())
+
+
+def test_a_function_is_seen_not_the_generator_in_it(recorder, monkeypatch):
+    monkeypatch.delitem(sys.modules, "torch.distributed", raising=False)
+    frames = [("/a/train.py", 9, "<genexpr>"), ("/a/train.py", 8, "compute")]
+    seen = SimpleNamespace(frames=lambda: frames, stack=[], position=int, places={}, samples=[])
+    recorder.Recorder.sample(seen)
+    assert list(seen.places) == [("compute", "/a/train.py", 8, "compute")]
 
 
 def test_a_process_whose_path_is_made_of_a_ranks_is_recorded_too():

@@ -474,6 +474,28 @@ def test_a_rank_that_works_on_is_no_fault(tmp_path):
     assert "rank 1 has not come yet: it is at train.py:2" in str(answer)
 
 
+@pytest.mark.parametrize(
+    ("library", "lines", "busy", "cause"),
+    [
+        ("filelock/_api.py", "time.sleep(0.1)", False, "one rank waits for a lock"),
+        ("other.py", "time.sleep(0.1)", False, "one rank does something else"),
+        ("filelock/_api.py", "time.sleep(0.1)", True, ""),  # that rank may hold the lock
+        ("other.py", "work()", False, ""),
+    ],
+)
+def test_a_rank_in_a_library_that_sleeps(tmp_path, library, lines, busy, cause):
+    """It moves between the lines of the library, and has been at one of the script's for 10 s."""
+    path = tmp_path / "site-packages" / library
+    path.parent.mkdir(parents=True)
+    path.write_text(lines)
+    works = {"stack": [("/a/train.py", 9, "look")], "since": 199.5, "samples": []}
+    waits = {"stack": [(str(path), 1, "acquire"), TRAIN], "places": [["compute", *TRAIN]]}
+    waits["samples"] = [[190 + 0.1 * n, 0] for n in range(99)]
+    calls = [call(1), call(80, done=False)], [call(1)], [call(1)]
+    each = [{}, waits, works if busy else waits]
+    assert cause_of(ranks_with(*calls, each=each, alive=True, since=199.5)) == cause
+
+
 def test_a_rank_that_left_while_others_train_is_never_healthy():
     """A rank in gloo's call writes nothing; one that only trains on may do so alone."""
     for silent, cause in ((True, "one rank ended early"), (False, "")):
@@ -687,29 +709,39 @@ def test_what_the_models_are_called_with_is_compared(inputs, plain, loaded, caus
 
 
 @pytest.mark.parametrize(
-    ("seeds", "cause"), [((0, 7), "samplers of different seeds"), ((7, 7), "")]
+    ("name", "values", "cause"),
+    [
+        ("seed", (0, 7), "samplers of different seeds"),
+        ("seed", (7, 7), ""),
+        ("subset", (5, 6), "splits of different seeds"),
+        ("subset", (5, 5), ""),
+        ("subset", (5, None), ""),
+    ],
 )
-def test_samplers_that_shuffle_by_seeds_of_their_own(seeds, cause):
+def test_samplers_that_deal_out_other_examples_on_each_rank(name, values, cause):
     loader = {"sampler": "DistributedSampler", "batches": 9, "batch_size": 8, "epoch": 1}
     loader |= {"distributed": True, "shuffle": True}
-    each = [{"objects": {"loaders": [loader | {"seed": seed}]}} for seed in seeds]
+    each = [{"objects": {"loaders": [loader | {name: value}]}} for value in values]
     assert cause_of(ranks_with([call(1)], [call(1)], each=each)) == cause
 
 
 @pytest.mark.parametrize(
-    ("rates", "stack", "words"),
+    ("rates", "stack", "first", "words"),
     [
-        ((0.1, 0.3), (), "different learning rates: [0.1], [0.3]"),
-        ((0.1, 0.1), (TRAIN,), "forward goes around the wrapper"),
-        ((0.1, 0.1), (("/torch/autograd/graph.py", 7, "run"),), "under no_sync"),
+        ((0.1, 0.3), (), 0, "different learning rates: [0.1], [0.3]"),
+        ((0.1, 0.1), (TRAIN,), 0, "forward goes around the wrapper"),
+        ((0.1, 0.1), (("/torch/autograd/graph.py", 7, "run"),), 0, "under no_sync"),
+        ((0.1, 0.3), (TRAIN,), 1, "differ before the first step: DDP made them equal"),
     ],
 )
-def test_why_weights_differ_in_spite_of_ddp(rates, stack, words):
+def test_why_weights_differ_in_spite_of_ddp(rates, stack, first, words):
     evidence = ranks_with([call(1, stack=stack)], [call(1, stack=stack)], ddp=True)
     for rank, rate in zip(evidence.ranks, rates, strict=True):
-        rank.note["hashes"] = [{"0": 5, "1": rank.number, "2": rank.number}]
-        rank.note |= optimizer([8, 8], rates=[rate])
+        rank.note["hashes"] = [{"0": first * rank.number, "1": rank.number, "2": rank.number}]
+        rank.note |= optimizer([8, 8]) | {"rates": [{"2": [rate]}]}
     assert words in find(evidence)[0].reason
+    rank.note |= optimizer([8, 9])  # a rank's own, as where each site has its head
+    assert cause_of(evidence) == ""
 
 
 def left_a_loop(tmp_path, script: str, inside: int, behind: int) -> Evidence:
@@ -875,20 +907,24 @@ def test_a_step_of_ddp_ends_with_its_gradients_and_not_with_an_epoch():
 
 
 @pytest.mark.parametrize(("growth", "cause"), [(0.02, "steps get slower and slower"), (0.0, "")])
-def test_steps_that_get_slower_and_slower_name_the_line_that_grew(growth, cause):
-    """From 0.1 s to 0.7 s, all in line 9; and 0.1 s in line 7."""
+@pytest.mark.parametrize("gathers", [False, True])
+def test_steps_that_get_slower_and_slower_name_the_line_that_grew(tmp_path, growth, cause, gathers):
+    """From 0.1 s to 0.7 s in lines 8 and 9, as many in each, of one function; 0.1 s in another."""
+    (script := tmp_path / "train.py").write_text("\n" * 8 + "gather_object(scores)")
     calls, samples, now = [], [], 100.0
     for step in range(30):
         samples.append([now, 0])
-        samples += [[now + 0.1 * part, 1] for part in range(1, int(10 * growth * step))]
+        samples += [[now + 0.1 * part, 1 + part % 2] for part in range(1, int(10 * growth * step))]
         now += 0.1 + growth * step
         calls.append(call(2 * step + 1, created=now, stack=(BACKWARD,)))
         gather = {"sizes": str(64 * step), "created": now + 0.01, "place": ("/a/train.py", 9, "f")}
         calls.append(call(2 * step + 2, "all_gather", **gather))
-    places = [["compute", "/a/train.py", line, "f"] for line in (7, 9)]
+    kinds = ["compute", "compute", "communication" if gathers else "compute"]
+    lines = zip(kinds, (7, 8, 9), "fgg", strict=True)
+    places = [[kind, str(script), line, name] for kind, line, name in lines]
     evidence = ranks_with(calls, calls, places=places, samples=samples)
     assert cause_of(evidence) == cause
-    assert not cause or "train.py:9" in find(evidence)[0].where
+    assert not cause or "in g" in find(evidence)[0].where
 
 
 def test_on_a_busier_machine_no_line_is_blamed():

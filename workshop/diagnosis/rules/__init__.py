@@ -33,6 +33,7 @@ RULES: tuple[Rule, ...] = (
     silent.weights_do_not_change,
     silent.set_epoch_forgotten,
     silent.sampler_seeds,
+    silent.split_seeds,
     silent.same_data,
     silent.batch_norm,
     # Slow

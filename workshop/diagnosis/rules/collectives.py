@@ -24,12 +24,14 @@ OTHER_CALL, OTHER_ORDER = "one rank makes another call", "the ranks call in diff
 OTHER_SIZE, NO_GROUP = "the tensors differ in size or type", "not all ranks made the group"
 TOO_LATE = "a rank came too late"
 LEFT_EARLY, ELSEWHERE = "one rank ended early", "one rank does something else"
+LOCKED = "one rank waits for a lock"
 
 MEET_SECONDS = 15.0  # that ranks may take to start, and to meet
 TOGETHER_SECONDS = 10.0  # that a large exchange may take
 STUCK_SECONDS = 3.0  # without a new collective: a job that runs is not judged before
 PATIENCE_SECONDS = 10.0  # with a rank that does something of its own, such as to evaluate
 LOADER_SECONDS = 20.0  # that the first batch may take, with workers that are started anew
+FILE_LOCKS = r"/(filelock|portalocker|fasteners)/|\b(flock|lockf)\("
 GAVE_UP = r"Timed out waiting (\d+) ?ms"
 MOVED_SECONDS = 2.0  # a rank that was at another line since then works
 
@@ -64,6 +66,10 @@ SKIPPED = (
 NEW_GROUP = (
     "Let every rank call new_group for every group, also one that it will not be in, in one order: "
     "at the start, not where a group is first used."
+)
+UNLOCK = (
+    "Call no collective while holding a lock: the ranks that wait for the lock cannot come to it. "
+    "Leave the lock's block before the barrier, or let rank 0 alone do what the lock guards."
 )
 WORKER = (
     "Look at its data workers: a lock, a network file, a dead process. Set timeout= in the "
@@ -224,8 +230,11 @@ def _missing_reason(rank: Rank, hang: Waiting, evidence: Evidence) -> tuple[str,
         return LEFT_EARLY, reason, LEAVE_TOGETHER
     if any(name in ("pid", "_try_get_data") for _, _, name in rank.stack[:8]):
         return "one rank waits for data", f"{reason}, waiting for a data worker", WORKER
-    if (evidence.running and seconds_since_a_call(evidence) <= PATIENCE_SECONDS) or is_busy(rank):
-        return None
+    young = evidence.running and seconds_since_a_call(evidence) <= PATIENCE_SECONDS
+    if young or any(is_busy(other) for other in hang.missing):
+        return None  # who is busy may have what this rank waits for
+    if _waits_for_a_lock(rank):
+        return LOCKED, f"{reason}, where it waits for a lock that another rank holds", UNLOCK
     if called := _waits_in(rank, "/socket.py", "/ssl.py", "/connection.py"):
         return "one rank waits for the network", f"{reason}, in {called}", TIMEOUT
     if called := _waits_in(rank, "/queue.py", "/threading.py"):
@@ -273,14 +282,26 @@ def is_busy(rank: Rank) -> bool:
 
 
 def _polls(rank: Rank) -> bool:
-    """Whether it mostly sleeps, and not in a `for`: it waits for something that does not come."""
+    """Whether it mostly sleeps, and not in a `for`: it waits for something that does not come.
+
+    So does a library that sleeps now, if the script's line has called it all the time.
+    """
     seen = rank.samples(rank.note["time"] - PATIENCE_SECONDS)
-    asleep = [
-        count
-        for (_, file, line, name), count in seen.items()
-        if "sleep(" in linecache.getline(file, line) and not in_for_loop((file, line, name))
-    ]
-    return sum(asleep) > seen.total() / 2
+    asleep = sum(count for (_, *place), count in seen.items() if _sleeps(tuple(place)))
+    if rank.library_calls and _sleeps(rank.library_calls[0]):
+        asleep += sum(count for (_, *place), count in seen.items() if tuple(place) == rank.place)
+    return asleep > seen.total() / 2
+
+
+def _sleeps(place: Place) -> bool:
+    return "sleep(" in linecache.getline(*place[:2]) and not in_for_loop(place)
+
+
+def _waits_for_a_lock(rank: Rank) -> bool:
+    """Whether it is in a library of file locks, or at a line that takes one."""
+    inner = rank.stack[: len(rank.library_calls) + 1]
+    lines = [linecache.getline(file, line) for file, line, _ in inner[:1]]
+    return any(re.search(FILE_LOCKS, text) for text in [*(file for file, *_ in inner), *lines])
 
 
 def _other_threads(rank: Rank) -> str:

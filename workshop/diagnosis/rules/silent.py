@@ -16,6 +16,7 @@ from workshop.diagnosis.steps import MIN_STEPS, step_times
 
 # A call of what is inside DDP's wrapper, but none that only looks
 AROUND_DDP = r"\.module(\.(?!\w*state_dict|parameters|named_|eval|train|to\b)\w+)*\("
+LOADS = r"^[^#]*\bload_state_dict\("
 NO_SYNC = r"^[^#]*\bno_sync\b"
 
 THROUGH_DDP = "Call the model through DDP's wrapper, not by its `.module`."
@@ -62,7 +63,7 @@ def _weights_of_a_group(evidence: Evidence) -> Cases:
     hashes = {rank.number: note["hash"] for rank, note in notes if note["hash"] is not None}
     shapes = {str(note["shapes"]) for _, note in notes}
     complete = len(notes) == len(hashes) == len(evidence.ranks) and len(shapes) == 1
-    steps = _steps_that_differ(evidence)
+    steps = _steps_that_differ(evidence) if len(shapes) < 2 else []
     where = f"hash of the optimizer's first weights after {_last(steps)}" if steps else ""
     if steps and not all(rank.note.get("ddp") for rank in evidence.ranks):
         averaged, gradients = _averaged_in_a_step(evidence.ranks[0]) or (0, 0)
@@ -73,13 +74,24 @@ def _weights_of_a_group(evidence: Evidence) -> Cases:
             f"{steps[0][0]} at the latest, although each step calls all_reduce, of {part}"
             f"{': not all are averaged' if averaged < gradients else ''}",
         )
-    elif steps and len(rates := {str(note.get("rates")) for _, note in notes}) > 1:
+    elif steps and steps[0][0] == 0:
+        loads = lines_with(evidence.ranks[0].collectives, LOADS)
+        yield Finding(
+            "weights differ",
+            where,
+            "they differ before the first step: DDP made them equal when it wrapped the model, and "
+            "after that some ranks loaded or changed them, or all got new layers"
+            f"{loads and f' (see {loads})'}",
+            "Load a checkpoint and replace layers before DDP wraps the model, or load it on every "
+            "rank; the optimizer's state on every rank in any case.",
+        )
+    elif steps and (rates := _different_rates(evidence, steps)):
         yield Finding(
             "weights differ",
             where,
             f"their optimizers have different learning rates: {', '.join(sorted(rates))}",
-            "Load the optimizer's state on every rank, from the same file: DDP sends the model's "
-            "weights to all, and nothing of the optimizer.",
+            "Load the optimizer's state on every rank, and step a scheduler by the same value on "
+            "all (all_reduce a validation loss first): DDP exchanges nothing of the optimizer.",
         )
     elif steps and not any(c.in_backward for rank in evidence.ranks for c in rank.collectives):
         calls = evidence.ranks[0].collectives
@@ -152,6 +164,13 @@ def _steps_that_differ(evidence: Evidence) -> list[tuple[int, dict[int, int]]]:
             break
         differ.insert(0, row)
     return differ if len(differ) > 1 else []
+
+
+def _different_rates(evidence: Evidence, steps: list[tuple[int, dict[int, int]]]) -> set[str]:
+    """The learning rates of the first of these steps in which ranks had different ones."""
+    noted = [of for rank in evidence.ranks for of in rank.note.get("rates", [])]
+    of_steps = ({str(of[str(n)]) for of in noted if str(n) in of} for n, _ in steps)
+    return next((rates for rates in of_steps if len(rates) > 1), set())
 
 
 def _last(steps: list[tuple[int, dict[int, int]]]) -> str:
@@ -233,6 +252,25 @@ def sampler_seeds(evidence: Evidence) -> Cases:
         yield (
             ", ".join(f"rank {ranks[0]}: seed {seed}" for seed, ranks in seeds.items()),
             "each rank takes its part of another order",
+        )
+
+
+@rule(
+    "splits of different seeds",
+    "Give random_split one generator on all ranks, such as torch.Generator().manual_seed(0): what "
+    "one rank holds out, another trains on.",
+)
+def split_seeds(evidence: Evidence) -> Cases:
+    """Each rank's DistributedSampler deals out another random subset."""
+    subsets: defaultdict[int, set[int]] = defaultdict(set)
+    for rank, loader in _loaders(evidence):
+        if loader["distributed"] and loader.get("subset") is not None:
+            subsets[loader["subset"]].add(rank.number)
+    ranks = [rank for of_subset in subsets.values() for rank in of_subset]
+    if len(set(ranks)) == len(evidence.ranks) > 1 and len(ranks) == len(subsets):
+        yield (
+            f"all ranks: {len(subsets)} subsets, none of which two ranks have",
+            "each rank takes its part of another random split",
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import linecache
 import re
 import statistics
 from collections import Counter, defaultdict
@@ -22,7 +23,7 @@ TINY_BYTES, TINY_COUNT = 64 << 10, 12  # a collective this small mostly pays its
 TINY_SHARE = 0.05  # of a step; if they take less, nothing is gained
 MIN_GROWING, GROWTH, RISE = 15, 2.0, 1.2  # steps; last by first third; each by the one before
 MAX_SHAPES = 200  # that a recorder notes of an optimizer
-GROWN_AT_LINE = 0.6  # of the growth; on a machine that gets busier all lines take longer
+GROWN_WITHIN = 0.6  # of the growth; on a machine that gets busier all functions take longer
 MIN_STEP = 0.008  # s; below it a step is too short for its parts to mean anything
 
 
@@ -101,7 +102,7 @@ def slower_and_slower(evidence: Evidence) -> Cases:
     first, middle, last = map(step_seconds, parts)
     if last > GROWTH * first and middle > RISE * first and last > RISE * middle:
         line, growth = _grown_most(evidence.rank(row.rank), parts[0], parts[2])
-        if growth > GROWN_AT_LINE * (last - first):
+        if growth > GROWN_WITHIN * (last - first):
             yield (
                 f"rank {row.rank} is at {line} for longer and longer",
                 f"a step took {_ms(first)} in the first third of the run, then {_ms(middle)}, and "
@@ -201,8 +202,9 @@ def _slow(evidence: Evidence) -> Steps | None:
 
 
 def _grown_most(rank: Rank | None, first: list[float], last: list[float]) -> tuple[str, float]:
-    """The line of a rank's own work at which it stays longer in the last steps than in the first,
-    and by how many seconds per step. first, last: Unix times of the steps' ends.
+    """The function of a rank's own work in which it stays longer in the last steps than in the
+    first, at its line that grew most, and by how many seconds per step. first, last: Unix times of
+    the steps' ends.
     """
     seconds: defaultdict[Place, float] = defaultdict(float)
     for sign, ended in ((-1, first), (1, last)):
@@ -210,11 +212,19 @@ def _grown_most(rank: Rank | None, first: list[float], last: list[float]) -> tup
         step = (ended[-1] - ended[0]) / (len(ended) - 1) / (seen.total() or 1)
         for (activity, file, line, function), count in seen.items():
             place = file, line, function
-            # In backward a rank also waits for the others' gradients.
-            if activity not in ("communication", "backward") and is_script(place):
+            # In backward a rank also waits for the others' gradients. Objects are pickled.
+            objects = "_object" in linecache.getline(file, line)
+            works = activity not in ("communication", "backward") or objects
+            if works and is_script(place):
                 seconds[place] += sign * count * step
-    place, growth = max(seconds.items(), key=lambda item: item[1], default=(("", 0, ""), 0.0))
-    return show_place(place), growth
+    functions: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for (file, _, name), growth in seconds.items():
+        functions[file, name] += growth
+    if not functions:
+        return "an unknown line", 0.0
+    most = max(functions, key=functions.__getitem__)
+    lines = [place for place in seconds if (place[0], place[2]) == most]
+    return show_place(max(lines, key=seconds.__getitem__)), functions[most]
 
 
 def _busiest(rank: Rank | None, only: str = "") -> str:

@@ -45,7 +45,9 @@ ACTIVITIES = {
     "/torch/autograd/": "backward",
     "/torch/optim/": "optimizer",
 }
+UNNAMED = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>", "<lambda>")  # in a function
 HASHED_WEIGHTS, HASHED_OF_EACH = 32, 64  # of an optimizer at a step, so that it costs nothing
+HASH_EVERY = 64  # steps, besides 1, 2, 4, ...
 HASHED_INPUT = 1 << 18  # numbers of each tensor that a model is called with: 0.5 ms
 PACING = 47  # SO_MAX_PACING_RATE of Linux, which Python's socket does not name
 LIBRARIES = ("horovod", "mpi4py", "tensorflow")  # by which ranks exchange, besides torch
@@ -80,7 +82,8 @@ class Recorder:
         self.paced = False
         self.joined_as = None  # (rank, world_size), also when it has left the others
         self.steps = collections.Counter()  # optimizer's id -> its steps
-        self.hashes = {}  # optimizer's id -> {step 0, 1, 2, 4, ...: hash of some of its weights}
+        # optimizer's id -> {step: hash of some of its weights}, {step: its rates}
+        self.hashes, self.rates = {}, {}
         self.inputs = {}  # {step 1, 2, 4, 8, ...: hash of what a model was called with after it}
         self.input_hook = None
         self.loaded = False  # whether a DataLoader dealt out something; it may be gone by now
@@ -133,25 +136,34 @@ class Recorder:
         data.DataLoader.__iter__ = iterate_known
 
     def stepped(self, optimizer, *_):
-        """Hash some weights after steps 0, 1, 2, 4, 8, ...: the optimizer may be gone at the end.
-
-        Just before the next one: a script may average the weights themselves after a step.
+        """Hash some weights after steps 0, 1, 2, 4, ... 64, 128, 192, ...: at the end the optimizer
+        may be gone. Just before the next one: a script may average the weights after a step.
         """
         step = self.steps[id(optimizer)]
         self.steps[id(optimizer)] += 1
         self.stepped_at.append(time.time())
-        if step & (step - 1) == 0 and joined():
+        doubled = step & (step - 1) == 0
+        if (doubled or step % HASH_EVERY == 0) and joined():
             with contextlib.suppress(Exception):  # what looks at a script must not end it
                 self.idle = self.idle and is_idle(optimizer)
-                value = hash_of_some(optimizer)
-                if value is not None:
-                    self.hashes.setdefault(id(optimizer), {})[step] = value
+                self.note_weights(optimizer, step)
                 self.known.add(optimizer)
-                if step:
+                if doubled and step:
                     self.watch_input(step)
-                if step > 1:
+                if doubled and step > 1:
                     self.look(everywhere=step == 2)
                     self.ddp = self.ddp or (step == 2 and has_ddp(self.objects))
+
+    def note_weights(self, optimizer, step):
+        """Keep the hash of its weights, and its rates; of steps in between only the newest."""
+        if (value := hash_of_some(optimizer)) is not None:
+            rates = [float(group["lr"]) for group in optimizer.param_groups if "lr" in group]
+            for kept, new in ((self.hashes, value), (self.rates, rates)):
+                of_optimizer = kept.setdefault(id(optimizer), {})
+                of_optimizer[step] = new
+                between = [number for number in of_optimizer if number & (number - 1)]
+                for number in between[:-MAX_STEPS]:
+                    del of_optimizer[number]
 
     def watch_input(self, step):
         """Hash what the next model that trains is called with, and look away again."""
@@ -221,7 +233,8 @@ class Recorder:
         self.position()
         paths = " ".join(path for path, _, _ in frames)
         activity = next((name for part, name in ACTIVITIES.items() if part in paths), "compute")
-        place = next((place for place in frames if not is_library(place[0])), ("", 0, ""))
+        named = (place for place in frames if not (is_library(place[0]) or place[2] in UNNAMED))
+        place = next(named, ("", 0, ""))
         if len(self.places) < MAX_PLACES or (activity, *place) in self.places:
             number = self.places.setdefault((activity, *place), len(self.places))
             self.samples.append((round(time.time(), 2), number))
@@ -265,6 +278,7 @@ class Recorder:
             "ddp": self.ddp,
             "optimizer_steps": max(self.steps.values(), default=0),
             "hashes": list(self.hashes.values()),
+            "rates": list(self.rates.values()),
             "loaded": self.loaded,
             "inputs": {step: value for step, value in self.inputs.items() if value is not None},
             "idle": self.idle,
@@ -473,7 +487,6 @@ def describe_optimizer(optimizer, ended):
     plain = is_plain(optimizer, weights)
     note = {"shapes": [list(p.shape) for p in weights][:200], "plain": plain, "hash": None}
     note["special"] = is_special(optimizer)
-    note["rates"] = [float(group["lr"]) for group in optimizer.param_groups if "lr" in group]
     small = sum(p.numel() * p.element_size() for p in weights) <= MAX_HASHED
     if ended and plain and small and all(p.device.type == "cpu" for p in weights):
         values = [p.detach().contiguous().float().numpy() for p in weights]
@@ -496,9 +509,17 @@ def describe_loader(loader, data):
         "shuffle": getattr(sampler, "shuffle", None),
         "seed": getattr(sampler, "seed", None),
         "distributed": type_is(sampler, data.DistributedSampler),
+        "subset": subset_hash(loader.dataset, data),
         "batch_sampler": None if custom is None else type(custom).__name__,
         "data": zlib.crc32((fingerprint(loader.dataset) + fingerprint(custom)).encode()),
     }
+
+
+def subset_hash(dataset, data):
+    """Of the numbers of a subset's examples, as random_split deals them; None of other data."""
+    if not type_is(dataset, data.Subset):
+        return None
+    return zlib.crc32(fingerprint(dataset.indices).encode())
 
 
 def fingerprint(value, depth=3):
