@@ -158,8 +158,8 @@ class Recorder:
         """Keep the hash of its weights, and its rates; of steps in between only the newest."""
         if (value := hash_of_some(optimizer)) is not None:
             rates = [float(group["lr"]) for group in optimizer.param_groups if "lr" in group]
-            for kept, new in ((self.hashes, value), (self.rates, rates)):
-                of_optimizer = kept.setdefault(id(optimizer), {})
+            for history, new in ((self.hashes, value), (self.rates, rates)):
+                of_optimizer = history.setdefault(id(optimizer), {})
                 of_optimizer[step] = new
                 between = [number for number in of_optimizer if number & (number - 1)]
                 for number in between[:-MAX_STEPS]:
