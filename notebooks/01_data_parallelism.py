@@ -136,7 +136,9 @@ for name, scaling in workloads.items():
     print(f"{name}: the speed-up of two ranks is {scaling.speed_up.text}.")
     of_two = scaling.rounds["alone"] / scaling.rounds["compute"] / 2
     beyond = verdict(of_two, scaling.rounds["step"] / scaling.rounds["again"])
-    beyond = {"faster": "more than 2", "slower": "less than 2"}.get(beyond, beyond)
+    beyond = {"faster": "more than 2", "slower": "less than 2"}.get(
+        beyond, "no difference from 2 shown"
+    )
     print(f"  The ceiling is {scaling.ceiling.text}: above 2 in {(of_two > 1).sum()} of", end=" ")
     print(f"{len(of_two)} rounds; {beyond}. The ranks reach", end=" ")
     print(f"{100 * scaling.share.median:.0f} % of it; r is {scaling.r.median:.2g}.")
