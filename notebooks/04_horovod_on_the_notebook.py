@@ -145,13 +145,14 @@ exchange = 1000 * large.rounds["exchange"].median()
 floor = 1000 * (large.noise.high - 1) * large.rounds["step"].median()
 print(f"Beyond computing they wait {wait:.1f} ms for the slower rank, and take {rest:.1f} ms more.")
 print(
-    f"Waiting is the larger part in {larger} of {rounds} rounds. The noise floor (lesson 01) is a"
+    f"(Waiting is the larger part in {larger} of {rounds} rounds.) An exchange alone takes", end=" "
 )
-print(f"factor of {large.noise.high:.2f}, {floor:.1f} ms of a step;", end=" ")
-if rest - exchange > floor:
-    print(f"an exchange alone takes {exchange:.1f}: the rest isn't broken down here.")
+print(f"{exchange:.1f} ms.")
+if abs(rest - exchange) > floor:
+    print("What lies between isn't broken down here.")
 else:
-    print(f"whether it takes more than an\nexchange alone, {exchange:.1f} ms, is lost in it.")
+    print("It differs from what they take more by less than", end=" ")
+    print(f"the noise floor (lesson 01), {floor:.1f} ms.")
 if large.ceiling.high < 1.5:
     print("This machine has no second core to give: something else uses it, or it has only one.")
 elif shown == "no difference shown":
@@ -236,7 +237,7 @@ workshop.save_results(ranks_that_knew_the_sum=len(sums))
 
 # %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
-    local_rank="2 hosts with 2 slots each: what is the local_rank of rank 3?",
+    local_rank="2 hosts with 2 slots each: what is the local_rank of rank 2?",
     cross_rank="And its cross_rank?",
 )
 
@@ -286,7 +287,8 @@ with plots.canvas(title, "", size=size, alt=f"{title}: {listed}.") as axes:
 
 # %% slideshow={"slide_type": "-"}
 guess.compare(
-    local_rank=placement["local_rank"].iloc[-1], cross_rank=placement["cross_rank"].iloc[-1]
+    local_rank=placement["local_rank"].iloc[processes_per_host],
+    cross_rank=placement["cross_rank"].iloc[processes_per_host],
 )
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -698,6 +700,11 @@ if len(fusion):
 # them alone takes the same time. So **r = exchange alone / compute** sets how large the share of
 # the ceiling can be (lesson 01). The first measurement also had a deliberately short step: 8
 # images.
+#
+# About half of an exchange alone is Horovod's clock, not bytes: exchanges that are called one after
+# the other last one of its periods each, about 1.1 ms. With `HOROVOD_CYCLE_TIME=0.1` they took 0.5
+# to 0.7 ms (measured once, on 2026-11-28, on two cores of an AMD EPYC). So r is Horovod's here, not
+# the link's.
 
 # %% slideshow={"slide_type": "-"}
 guess = workshop.guess(
@@ -738,7 +745,8 @@ for name, scaling in measured.items():
     to_curve = (timed["compute"] + timed["exchange"]) / timed["step"]  # share · (1 + r)
     curve = interleaved.verdict(to_curve, noise=timed["step"] / timed["again"])
     curve = {"faster": "above it", "slower": "below it"}.get(curve, curve)
-    print(f"{name}: the share is {to_curve.median():.2f} times the solid curve's: {curve}.")
+    print(f"{name}: in the median round the share is {to_curve.median():.2f} times the", end=" ")
+    print(f"solid curve's: {curve}.")
 pays = {"faster": "yes", "slower": "no", "no difference shown": "no difference shown"}
 answers = [f"with {name}, {pays[compared(each, 'alone')]}" for name, each in measured.items()]
 print(f"So does a second rank pay? In a step {'; '.join(answers)}.")
@@ -756,12 +764,6 @@ workshop.save_results(
 # shows what working together costs: waiting for the slower rank, the exchange, and the library's
 # own work. A dot below the solid curve (lesson 01) by more than noise lost more than the exchange
 # alone.
-#
-# All-reduces that are called one after the other last one period of Horovod's clock each, about 1.1
-# ms, though their work takes about half of that: with `HOROVOD_CYCLE_TIME=0.1` they took 0.5 to 0.7
-# ms (steps of 8 images, two runs of each, in turns, on 2026-11-28, two cores of an AMD EPYC). One
-# process alone then took 1.8 ms instead of 1.4, probably since Horovod's thread disturbs it more
-# often.
 
 # %% [markdown]
 # ## Exercises
