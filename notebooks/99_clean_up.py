@@ -132,6 +132,10 @@ with pd.option_context("display.max_colwidth", None):
 # of more than 2,000 USD after a tutorial. AWS support had found "Hosting ml.g4dn.12xlarge" in it:
 # that is how the bill names an endpoint's instance, here one with four GPUs.
 #
+# Before you start, let [AWS
+# Budgets](https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-managing-costs.html)
+# send you an e-mail at a sum that you choose. It warns hours late, and stops nothing.
+#
 # **SageMaker Studio** is in neither the table nor this course's clean-up. If you opened it, list
 # what runs there: `aws sagemaker list-apps`. A space's app is an instance, billed until it is
 # [deleted](https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_DeleteApp.html); the space
@@ -198,10 +202,10 @@ for name, tags in ((own_model, ours), (colleagues_model, [])):
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Look before you delete
 #
-# `cleanup.find` looks for everything that a seat can have, and changes nothing. It lists what is
-# called `workshop-SEAT-…`, as all is that this course makes (its role permits no other names), and
-# of that takes what carries your tags. What *you* named otherwise, as in the console, it can't see.
-# (At a shell: `workshop clean --dry-run`, with `--seat NAME` and `--target aws`.)
+# `cleanup.find` looks for everything that a seat can have, and changes nothing. It lists what has a
+# name that begins with `workshop-SEAT-`, as all names in this course do (its role permits no
+# others), and keeps of that what carries your tags. What *you* named otherwise, as in the console,
+# it can't see. (At a shell: `workshop clean --dry-run`, with `--seat NAME` and `--target aws`.)
 
 # %% slideshow={"slide_type": "-"}
 resources = cleanup.find(session)
@@ -213,7 +217,7 @@ resources.table()
 # Notebook instances and NAT gateways would be in stacks; your bucket is in one and counts there.
 # `not told` and `not known`: AWS doesn't report the size of a log stream, a few kilobytes; a job
 # has one for each instance. You made the stacks and the model, and most objects are data that you
-# uploaded. The job left the others, its packed code and trained model, and:
+# uploaded. The job left the others, its packed code and trained model, a log stream and its record:
 
 # %% slideshow={"slide_type": "slide"}
 kinds = set(resources.table()["how many"].index)
@@ -275,8 +279,8 @@ report = cleanup.clean(session)
 
 # %% [markdown]
 # After deleting, look again: at the account, not at a list of what you meant to delete. Then report
-# what is left, and why. ("Nothing" is: of the kinds that the lesson lists, in this region, under
-# such names. For the rest look at what runs, `aws sagemaker list-endpoints` and
+# what is left, and why. (Here "nothing" means: of the kinds that the lesson lists, in this region,
+# under such names. For the rest look at what runs, with `aws sagemaker list-endpoints` and
 # `list-notebook-instances`, and at the bill.)
 
 # %% slideshow={"slide_type": "-"}
@@ -308,6 +312,7 @@ assert again.done == [], "A second run found something: what still writes?"
 #
 # - **CloudFormation** lists a deleted stack for 90 days
 #   ([ListStacks](https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ListStacks.html)).
+#   The clean-up uses that: it proves whose the log of a notebook instance is, whose stack has gone.
 # - **CloudTrail**, the record of who called what, keeps the calls of the last 90 days ([event
 #   history](https://docs.aws.amazon.com/awscloudtrail/latest/userguide/view-cloudtrail-events.html)).
 # - **SageMaker** keeps the records of transform jobs (lesson 08): it has no call that deletes one.
