@@ -451,7 +451,8 @@ def test_an_if_that_one_rank_took_for_a_value_of_its_own(tmp_path):
 
 def test_without_an_if_about_the_rank_none_is_blamed(tmp_path):
     """As where a rank skips backward for a loss of its own: the next forward's broadcast."""
-    (script := tmp_path / "train.py").write_text("for x in data:\n    forward()\n    backward()\n")
+    text = "for x in data:\n    forward()\n    backward()\ngroup = dist.new_group()\n"
+    (script := tmp_path / "train.py").write_text(text)
     calls = [call(n, **at(3, script)) for n in range(1, 6)]
     buffers = [call(n, "broadcast", done=False, **at(2, script)) for n in (6, 7)]
     evidence = ranks_with([*calls, call(6, done=False, **at(3, script))], [*calls, *buffers])
@@ -459,6 +460,7 @@ def test_without_an_if_about_the_rank_none_is_blamed(tmp_path):
     assert finding.cause == "one rank makes another call" and "rank == 0" not in finding.remedy
     assert "rank 1 made the call at train.py:3 in <module> 5 times" in finding.reason
     assert "a loss that is not finite" in finding.remedy
+    assert finding.remedy.startswith("If one of the calls is meant for the group of train.py:4,")
     answer = str(Answer(evidence, find(evidence)))
     assert "rank 1 broadcast no. 6" in answer and "no. 7" not in answer
 

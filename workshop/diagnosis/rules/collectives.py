@@ -32,6 +32,7 @@ STUCK_SECONDS = 3.0  # without a new collective: a job that runs is not judged b
 PATIENCE_SECONDS = 10.0  # with a rank that does something of its own, such as to evaluate
 LOADER_SECONDS = 20.0  # that the first batch may take, with workers that are started anew
 FILE_LOCKS = r"/(filelock|portalocker|fasteners)/|\b(flock|lockf)\("
+MAKES_A_GROUP = r"\bnew_(sub)?group\w*\("
 GAVE_UP = r"Timed out waiting (\d+) ?ms"
 MOVED_SECONDS = 2.0  # a rank that was at another line since then works
 
@@ -135,7 +136,9 @@ def mismatched(evidence: Evidence) -> Cases:
     elif mismatch.kind == "operation" or (of_line and _in_one_loop(mismatch, of_line[0])):
         times = f"{_times(*of_line)}: " if of_line else ""
         reason = f"{times}what leads there, a loop or an `if`, differs among the ranks"
-        yield Finding(OTHER_CALL, pair, reason, BY_DATA)
+        made = lines_with((mismatch.first[1], mismatch.second[1]), MAKES_A_GROUP)
+        ask = f"If one of the calls is meant for the group of {made}, pass it as group=. "
+        yield Finding(OTHER_CALL, pair, reason, (ask if made else "") + BY_DATA)
     elif mismatch.kind == "order":
         reason = "they call the same collectives in another order, as from a set or by arrival"
         yield Finding(OTHER_ORDER, pair, reason, ORDER)
@@ -217,7 +220,7 @@ def _missing_reason(rank: Rank, hang: Waiting, evidence: Evidence) -> tuple[str,
     if _never_calls(rank, hang):
         return OTHER_CALL, f"{reason}, and never called that line", BY_DATA
     if other and other.seq == 1 < call.seq:
-        made = lines_with(rank.collectives, r"\bnew_(sub)?group\w*\(")
+        made = lines_with(rank.collectives, MAKES_A_GROUP)
         reason += f", in {other}, its first call of group {other.group}: not all ranks called "
         reason += f"new_group{f' (at {made})' if made else ''} for the same groups in one order"
         return NO_GROUP, reason, NEW_GROUP
