@@ -336,9 +336,9 @@ for name, verdict in verdicts.items():
     print(f"({middle[name] / middle[pairs[name]]:.3f} times; noise: {noise:.3f} either way).")
 
 # %% [markdown]
-# Ranks that outnumber the cores, as here four on two, take turns: a rank whose turn comes later
-# makes the others wait, and an exchange needs a turn of each. On AWS every instance brings its own
-# cores, and the question becomes how fast the network between them is (lesson 06).
+# Where ranks outnumber the cores, they take turns: a rank whose turn comes later makes the others
+# wait, and an exchange needs a turn of each. On AWS every instance brings its own cores, and the
+# question becomes how fast the network between them is (lesson 06).
 #
 # No exchange takes less than one cycle of Horovod's clock, about 1.1 ms (lesson 04): it can't tell
 # two paths apart that are both faster.
