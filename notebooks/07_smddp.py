@@ -229,10 +229,10 @@ print(f"{gain:.2f} differs from the {by_bytes:.2f} that bytes predict by {beyond
 long, short = 1000 * small[["interleaved_ring", "ring"]].median()
 print(f"Topology ignored, 1 MB: {long:.0f} ms, {loss:.2f} times as long as the ring's ", end="")
 print(
-    f"{short:.0f} ms (median of the rounds' ratios); by bytes {ranks_each}, but both also pay",
+    f"{short:.0f} ms (median of the rounds' ratios); by bytes {ranks_each}, but both also wait",
     end=" ",
 )
-print("α for 14 steps.")
+print("and add at 14 steps.")
 guess.compare(source, hierarchical=gain, blind=loss)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -277,9 +277,8 @@ gains = [
 print(f"{', '.join(gains)}.")
 
 # %% [markdown]
-# On a faster link less is gained. By the α and β that the section on the model shows, two tiers'
-# six steps inside an instance, and the dearer α of four messages at once, don't shrink with the
-# link; and 1 MB is a single chunk, so nothing overlaps them. (Not tested as the cause.)
+# At 400 Mbit/s less is gained: two tiers' six steps inside an instance don't shrink with the link,
+# and 1 MB is a single chunk, so nothing overlaps them. (Not tested as the cause.)
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Which bytes must cross?
@@ -623,9 +622,9 @@ workshop.save_results(mean_gradients={name: str(gradient) for name, gradient in 
 # %% [markdown]
 # PyTorch's hook converts *before* it divides ([its
 # source](https://github.com/pytorch/pytorch/blob/main/torch/distributed/algorithms/ddp_comm_hooks/default_hooks.py),
-# read on 2026-11-22): 72,000 is infinite by then. So large a gradient is rare, but training in 16
-# bits often multiplies the loss, and so all gradients, since small ones become 0 (**loss
-# scaling**).
+# read on 2026-11-22): 72,000 is infinite by then. Gradients that large are rare. But training in 16
+# bits often multiplies the loss, and with it all gradients, so that small ones don't become 0
+# (**loss scaling**).
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # ## Buckets, and what they hide
@@ -714,13 +713,10 @@ print(f"backward() took {backward:.0f} ms: the most possible here is {most:.0%}.
 last = bucket_bytes[-1] / sum(bucket_bytes)
 print(f"The last bucket, {last:.0%} of the bytes, can't be", end=" ")
 print(f"hidden: at most the smaller of {most:.0%} and {1 - last:.0%}, {min(most, 1 - last):.0%}.")
-sent = of_ddp[of_ddp["kind"] == "all-reduce"]
-early = ((over - sent["start_ms"]) / sent["ms"]).clip(0, 1)  # of a bucket's time
-during = sum(part * size for part, size in zip(early, bucket_bytes, strict=True))
-during /= sum(bucket_bytes)
-print(f"In the picture {during:.0%} of the sending falls into backward().", end=" ")
+during = max(0.0, 1 - (ended.max() - over) / sending.median())
+print(f"In the picture {during:.0%} of the sending is done when backward() ends.", end=" ")
 if during > hidden:
-    print("Less is saved:\nhere sending takes cores from computing; a network card would do it.")
+    print("Less is saved:\nsending also takes cores, and DDP has work of its own (not separated).")
 profiled = f"{ended.max() - begun.min():.0f} ms, in the table {step.median():.0f}"
 print(f"Under the profiler DDP's step took {profiled}: read only the order from the picture.")
 guess.compare(hidden=100 * hidden)

@@ -415,7 +415,10 @@ from IPython.display import display
 factors = pd.DataFrame({"steps to the goal": steps_needed.round()})
 for link, times in timed.items():
     factors[f"ms a step, {names[link]}"] = (1000 * times[needed.columns].median()).round(1)
-display(factors.map("{:g}".format).replace("nan", late))
+in_text = factors.map("{:g}".format).replace("nan", late)
+of_seeds = needed.agg(lambda x: f"{x.mean():.0f} ({x.min():.0f} to {x.max():.0f})")
+in_text["steps to the goal"] = of_seeds.where(steps_needed.notna(), late)
+display(in_text)
 products = pd.DataFrame({names[link]: of["DDP"] / of for link, of in to_goal.items()})
 apart = (products / than_ddp - 1).abs().max().max()
 print(f"Quotients of these products lie up to {apart:.0%} off the ratios above, which are", end=" ")
@@ -586,11 +589,21 @@ if len(off.columns):
 # %% [markdown]
 # *Allowed*: what *alone* is off by, as a part of the way's own step without a limit, and the middle
 # half of its rounds. An error above that isn't only the jobs'. Is it the link's? DDP, accumulation,
-# local SGD and DiLoCo send equal messages, after 1, 4, 16 and 16 steps. What the link adds (packet
-# headers, about 4 % by lesson 06; timers that come late) is the same for each message. What grows
-# with the steps between two messages is the machine's: computing and waiting in a busier job. So
-# give the link no more than DDP's per cent. (Below 0, a noisy step without a limit comes first.)
-#
+# local SGD and DiLoCo send equal messages, after 1, 4, 16 and 16 steps. What the link adds is the
+# same for each message; what grows with the steps between two is the machine's.
+
+# %% jupyter={"source_hidden": true}
+if len(off.columns):
+    late_by = errors["error of a message, ms"]
+    times = late_by[["local SGD", "DiLoCo"]].mean() / late_by["DDP"]
+    print(f"After 16 steps a message is {times:.2g} times as late as DDP's:", end=" ")
+    if 0 < times < 2:
+        print("most of that belongs to the message.")
+        print("Packet headers are about 4 % (lesson 06); the rest isn't separated.")
+    else:
+        print("so most of it is the machine's.")
+
+# %% [markdown]
 # What is there to win? From here on **compute** is *alone*'s step, and **exchange** all that DDP's
 # step takes beyond it: bytes / bandwidth, and what communication costs even without a limit. **r =
 # exchange / compute**. Without any exchange DDP's step would be **1 + r** times as fast.
@@ -775,22 +788,19 @@ print(", ".join(beating.index[beating]) or "nowhere", end=".\n")
 #
 # ## When to use which
 #
-# When does a second instance save time at all? A way needs a part of *alone*'s steps; its step
-# takes
-# 1 + r × (its share of DDP's bytes) times *alone*'s. So it beats *alone* if
-#
-# steps of *alone* / its steps > 1 + r × its share of DDP's bytes.
-#
-# From that comes the largest r with which each way still pays (ways that compute more than *alone*,
-# such as PowerSGD and top-k, need a smaller one):
+# When does a second instance save time at all? If a way's steps times its step take less than
+# *alone*'s. So a step may take as many times as long as *alone*'s as *alone* needs more steps. It
+# takes what it takes without a limit, plus bytes / bandwidth; from that comes the bandwidth from
+# which each way pays (by medians: a step more or less to the goal moves it):
 
 # %% jupyter={"source_hidden": true}
-fewer_steps, share = steps_needed["alone"] / steps_needed[ways], sent[ways] / sent["DDP"]
-limit = ((fewer_steps - 1) / share).where(fewer_steps > 1)
-by_rule = pd.DataFrame({names[link]: fewer_steps / (1 + r[link] * share) for link in timed})
-both = by_rule.add_suffix(", computed").join(than_alone.loc[ways, by_rule.columns])
-both.insert(0, "pays up to r =", limit)
-both.map(lambda x: f"{x:.2g}" if x == x else "never").rename_axis("times as fast as alone")
+unlimited, may_take = free[ways].median(), free["alone"].median()  # ms
+may_take = may_take * steps_needed["alone"] / steps_needed[ways]
+pays = (8000 * later[ways] / (may_take - unlimited)).where(may_take > unlimited)
+pays = pays.map("{:.2g}".format).replace("nan", "never")
+limits = {"a step may take": may_take.round(1), "takes without a limit": unlimited.round(1)}
+limits = {f"{name}, ms": ms for name, ms in limits.items()}
+pd.DataFrame(limits | {"pays from, Mbit/s": pays}).rename_axis("against alone")
 
 # %% [markdown]
 # Take the first row that fits; of the last rows, the one whose r is nearest to yours. They are for
@@ -804,7 +814,8 @@ def here(link: str) -> tuple[str, str, str]:
     name = names[link]
     faster = than_ddp[name][ways[1:]][ddp_verdicts.loc[ways[1:], name] == "faster"].nlargest(3)
     beats = than_alone[name][ways][verdicts.loc[ways, name] == "faster"].nlargest(3)
-    take = " or ".join(faster.index) or "DDP"
+    mark = {way: " (worse loss at the end)" if worse[way] == "yes" else "" for way in ways}
+    take = " or ".join(f"{way}{mark[way]}" for way in faster.index) or "DDP"
     shown = f"here, {name}; faster than one rank alone: {', '.join(beats.index) or 'none is shown'}"
     return f"r about {r[link]:.2g}", take, shown
 
