@@ -398,9 +398,9 @@ def test_all_ranks_that_stay_in_their_loaders(since, cause):
     assert cause_of(stays([loader, script], [script], since=since)) != "no batch comes"
 
 
-@pytest.mark.parametrize(("hooks", "ddp"), [(1, False), (3, False), (3, True)])
-def test_hooks_that_average_each_gradient_again(hooks, ddp):
-    """Six gradients; at each of ten steps as many calls in backward for each as there are hooks."""
+@pytest.mark.parametrize(("hooks", "ddp"), [(1, False), (3, False), (1, True), (3, True)])
+def test_gradients_that_are_averaged_again(hooks, ddp):
+    """Six gradients, or DDP's buckets; at each of ten steps so many calls in backward for each."""
     stack = ("/v/site-packages/torch/autograd/graph.py", 9, "_engine"), ("/a/t.py", 7, "average")
     calls = [
         call(n, created=100 + step + 0.01 * n, place=stack[1], stack=stack)
@@ -408,8 +408,9 @@ def test_hooks_that_average_each_gradient_again(hooks, ddp):
         for n in range(6 * hooks)
     ]
     note = {"stepped_at": [100.5 + step for step in range(10)], "ddp": ddp} | optimizer(*[[8]] * 6)
+    note["objects"]["models"] = [{"buckets": "8,8,8,8,8,8", "batch_norms": 0, "communication": 0}]
     causes = {finding.cause for finding in find(ranks_with(calls, calls, **note))}
-    assert ("gradients are averaged several times" in causes) == (hooks > 1 and not ddp)
+    assert ("gradients are averaged several times" in causes) == (hooks > 1)
 
 
 def test_ranks_that_were_killed_while_they_waited_are_never_healthy():
@@ -693,11 +694,16 @@ def test_equal_loaders_over_different_data():
     assert cause_of(loaders(7, 8)) == ""
 
 
+EARLY = {"1": 5, "2": 6, "4": 7, "8": 8}
+
+
 @pytest.mark.parametrize(
     ("inputs", "plain", "loaded", "cause"),
     [
         (({"1": 5, "2": 6}, {"1": 5, "2": 6}), True, True, "same data on all ranks"),
         (({"1": 5, "2": 6}, {"1": 5, "2": 7}), True, True, ""),
+        ((EARLY | {"16": 9}, EARLY | {"16": 1}), True, True, "same data on all ranks"),
+        ((EARLY | {"16": 9}, EARLY | {"8": 9, "16": 1}), True, True, ""),
         (({"1": 5, "2": 5}, {"1": 5, "2": 5}), True, True, ""),  # a benchmark's input
         (({"1": 5, "2": 6}, {"1": 5, "2": 6}), False, True, ""),  # ranks share the weights
         (({"1": 5, "2": 6}, {}), True, True, ""),

@@ -17,6 +17,7 @@ from workshop.diagnosis.steps import MIN_STEPS, step_times
 # A call of what is inside DDP's wrapper, but none that only looks
 AROUND_DDP = r"\.module(\.(?!\w*state_dict|parameters|named_|eval|train|to\b)\w+)*\("
 LOADS = r"^[^#]*\bload_state_dict\("
+MIN_ALIKE = 4  # of the steps 1, 2, 4, 8, ...
 NO_SYNC = r"^[^#]*\bno_sync\b"
 
 THROUGH_DDP = "Call the model through DDP's wrapper, not by its `.module`."
@@ -309,8 +310,9 @@ def same_inputs(evidence: Evidence) -> Cases:
 def _steps_of_equal_inputs(evidence: Evidence) -> list[int]:
     """The steps after which all ranks called their models with the same.
 
-    Empty if they did not once; nor where ranks share a model's weights, and so its input. Nor for
-    an input that never changes: a benchmark's.
+    Of the first steps, if these are many: a rank that evaluates draws random numbers of its own.
+    Empty where ranks share a model's weights, and so its input, and for an input that never
+    changes: a benchmark's.
     """
     noted = [rank.note.get("inputs", {}) for rank in evidence.ranks]
     plain = len(list(_optimizers(evidence))) == len(evidence.ranks)
@@ -319,8 +321,9 @@ def _steps_of_equal_inputs(evidence: Evidence) -> list[int]:
         return []
     steps = sorted(set.intersection(*map(set, noted)), key=int)
     rows = [{of_rank[step] for of_rank in noted} for step in steps]
-    alike = all(len(row) == 1 for row in rows) and len(set.union(set(), *rows)) > 1
-    return [int(step) for step in steps] if alike else []
+    alike = list(itertools.takewhile(lambda row: len(row) == 1, rows))
+    enough = len(alike) >= min(len(rows), MIN_ALIKE) and len(set.union(set(), *alike)) > 1
+    return [int(step) for step in steps[: len(alike)]] if enough else []
 
 
 @rule(

@@ -148,10 +148,13 @@ def tiny_buckets(evidence: Evidence) -> Cases:
 @rule(
     "gradients are averaged several times",
     "Register each hook once (keep the parameters that have one, or remove the handles); where "
-    "gradients accumulate, exchange them after the last small batch only.",
+    "gradients accumulate, exchange them after the last small batch only (DDP: no_sync() around "
+    "the others).",
 )
 def averaged_again(evidence: Evidence) -> Cases:
-    """In hooks of a script's own: between two steps, far more calls than there are gradients."""
+    """Between two steps, far more calls than there are gradients, in hooks of a script's own, or
+    twice as many as DDP has buckets.
+    """
     for rank in evidence.ranks[:1]:
         optimizers = rank.objects.get("optimizers", [])
         gradients = sum(len(optimizer["shapes"]) for optimizer in optimizers)
@@ -160,6 +163,15 @@ def averaged_again(evidence: Evidence) -> Cases:
         steps = [when for when in rank.note.get("stepped_at", []) if when > since]
         counts = [sum(a < c.created < b for c in calls) for a, b in itertools.pairwise(steps)]
         count = statistics.median(counts or [0])
+        models = rank.objects.get("models", []) if rank.note.get("ddp") else []
+        buckets = sum(len(model["buckets"].split(",")) for model in models)
+        if models and count >= 2 * buckets > 0:
+            yield (
+                f"rank {rank.number}: {count:.0f} calls in backward at "
+                f"{show_place(calls[-1].place)} before a step of the optimizer",
+                f"DDP has {buckets} bucket{'s' * (buckets > 1)}: each of several small batches is "
+                "exchanged",
+            )
         often = count >= max(2 * gradients, TINY_COUNT)
         if often and 0 < gradients < MAX_SHAPES and not rank.note.get("ddp"):
             yield (
