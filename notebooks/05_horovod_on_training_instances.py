@@ -306,9 +306,9 @@ than = outcomes[0] if len(set(outcomes)) == 1 else "no difference shown"  # each
 than = f"no difference from {first} shown" if "no " in than else f"{than} than {first}"
 
 # %% jupyter={"source_hidden": true} slideshow={"slide_type": "slide"}
-title = f"{n} ranks: faster than one process in {faster} of {len(of_n)} measurements"
-title += f" ({span(middle[of_n], '.2f')} times);"
-title += f"\n{n * m} ranks: {than} ({span(middle[of_all], '.2f')} times)"
+title = f"{n} ranks: {span(middle[of_n], '.2f')} times as fast as one process"
+title += f" (shown in {faster} of {len(of_n)} measurements);"
+title += f"\n{n * m} ranks: {span(middle[of_all], '.2f')} times; {than}"
 if set(verdicts.values()) == {"no difference shown"}:
     title += f";\nplaces: no difference shown (rounds of identical jobs: {noise - 1:.0%} apart)"
 parts = {name: share[["compute", "wait", "exposed"]].median() for name, share in shares.items()}
@@ -326,7 +326,9 @@ twins_gap = pd.DataFrame(
 grown = parts.columns[gap > twins_gap]
 print(f"{n * m} ranks on {cores}: {than} (each job against each: slower in", end=" ")
 print(f"{outcomes.count('slower')} of {len(outcomes)} comparisons).")
-if len(grown):
+if not len(grown):
+    print("No part of their step is larger by more than identical jobs differ.")
+else:
     print(f"Larger in each job of {n * m} ranks, by more than identical jobs differ:", end=" ")
     print(f"{', '.join(grown)}.")
 print(f"An exchange alone takes {span(exchange[of_n], '.1f')} ms with {n} ranks, and", end=" ")
@@ -336,9 +338,9 @@ for name, verdict in verdicts.items():
     print(f"({middle[name] / middle[pairs[name]]:.3f} times; noise: {noise:.3f} either way).")
 
 # %% [markdown]
-# Where ranks outnumber the cores, they take turns: a rank whose turn comes later makes the others
-# wait, and an exchange needs a turn of each. On AWS every instance brings its own cores, and the
-# question becomes how fast the network between them is (lesson 06).
+# Where ranks outnumber the cores, they take turns: probably a rank whose turn comes later makes the
+# others wait, and an exchange needs a turn of each. On AWS every instance brings its own cores, and
+# the question becomes how fast the network between them is (lesson 06).
 #
 # No exchange takes less than one cycle of Horovod's clock, about 1.1 ms (lesson 04): it can't tell
 # two paths apart that are both faster.
@@ -357,7 +359,7 @@ table(scalings)[columns]
 # %% [markdown]
 # *Wait*: how much longer the slowest rank computes than the mean. *Exposed communication* (in the
 # picture): what a step takes beyond computing and wait. *Ceiling*: the speed-up of ranks that
-# exchange nothing, by the mean rank (so waiting lowers the share, too). (A speed-up above the
+# exchange nothing, by the mean rank (so waiting lowers the share, too). (A ceiling above the
 # number of cores: noise, or smaller parts fit better into a cache; lesson 01, not tested.)
 
 # %% jupyter={"source_hidden": true}
