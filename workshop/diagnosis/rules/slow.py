@@ -156,30 +156,24 @@ def averaged_again(evidence: Evidence) -> Cases:
     twice as many as DDP has buckets.
     """
     for rank in evidence.ranks[:1]:
-        optimizers = rank.objects.get("optimizers", [])
+        optimizers, models = (rank.objects.get(name, []) for name in ("optimizers", "models"))
         gradients = sum(len(optimizer["shapes"]) for optimizer in optimizers)
+        buckets = sum(len(m["buckets"].split(",")) for m in models if m["buckets"])
         calls = [call for call in rank.collectives if call.in_backward]
         since = calls[0].created if calls else 0.0  # earlier ones may have been forgotten
         steps = [when for when in rank.note.get("stepped_at", []) if when > since]
         counts = [sum(a < c.created < b for c in calls) for a, b in itertools.pairwise(steps)]
         count = statistics.median(counts or [0])
-        models = rank.objects.get("models", []) if rank.note.get("ddp") else []
-        buckets = sum(len(model["buckets"].split(",")) for model in models)
-        if models and count >= 2 * buckets > 0:
-            yield (
-                f"rank {rank.number}: {count:.0f} calls in backward at "
-                f"{show_place(calls[-1].place)} before a step of the optimizer",
-                f"DDP has {buckets} bucket{'s' * (buckets > 1)}: each of several small batches is "
-                "exchanged",
-            )
-        often = count >= max(2 * gradients, TINY_COUNT)
-        if often and 0 < gradients < MAX_SHAPES and not rank.note.get("ddp"):
-            yield (
-                f"rank {rank.number}: {count:.0f} calls in backward at "
-                f"{show_place(calls[-1].place)} before a step of the optimizer",
-                f"there are {gradients} gradients: a hook was registered again, or each of several "
-                "small batches is exchanged",
-            )
+        if rank.note.get("ddp"):
+            often = count >= 2 * buckets > 0
+            reason = f"DDP needs {buckets}: it exchanges each of several small batches"
+        else:
+            often = 0 < gradients < MAX_SHAPES and count >= max(2 * gradients, TINY_COUNT)
+            reason = f"there are {gradients} gradients: a hook was registered again, or each of "
+            reason += "several small batches is exchanged"
+        if often:
+            where = f"rank {rank.number}: {count:.0f} calls in backward at"
+            yield f"{where} {show_place(calls[-1].place)} before a step of the optimizer", reason
 
 
 @rule(
