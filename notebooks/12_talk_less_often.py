@@ -797,7 +797,7 @@ print(", ".join(beating.index[beating]) or "nowhere", end=".\n")
 unlimited, may_take = free[ways].median(), free["alone"].median()  # ms
 may_take = may_take * steps_needed["alone"] / steps_needed[ways]
 pays = (8000 * later[ways] / (may_take - unlimited)).where(may_take > unlimited)
-pays = pays.map("{:.2g}".format).replace("nan", "never")
+pays = pays.map(lambda mbit: f"{float(f'{mbit:.2g}'):g}").replace("nan", "never")
 limits = {"a step may take": may_take.round(1), "takes without a limit": unlimited.round(1)}
 limits = {f"{name}, ms": ms for name, ms in limits.items()}
 pd.DataFrame(limits | {"pays from, Mbit/s": pays}).rename_axis("against alone")
