@@ -595,13 +595,15 @@ if len(off.columns):
 # %% jupyter={"source_hidden": true}
 if len(off.columns):
     late_by = errors["error of a message, ms"]
-    times = late_by[["local SGD", "DiLoCo"]].mean() / late_by["DDP"]
-    print(f"After 16 steps a message is {times:.2g} times as late as DDP's:", end=" ")
-    if 0 < times < 2:
-        print("most of that belongs to the message.")
-        print("Packet headers are about 4 % (lesson 06); the rest isn't separated.")
+    times = late_by[["local SGD", "DiLoCo"]] / late_by["DDP"]
+    each = " and ".join(f"{x:.2g} ({way})" for way, x in times.items())
+    print(f"After 16 steps a message is {each} times as late as DDP's after one:", end=" ")
+    if times.max() < 2:
+        print(
+            "most of\nthat belongs to the message. Headers are about 4 %; the rest isn't separated."
+        )
     else:
-        print("so most of it is the machine's.")
+        print("most is\nthe machine's." if times.min() > 2 else "so which it is\ncan't be told.")
 
 # %% [markdown]
 # What is there to win? From here on **compute** is *alone*'s step, and **exchange** all that DDP's
@@ -791,13 +793,15 @@ print(", ".join(beating.index[beating]) or "nowhere", end=".\n")
 # When does a second instance save time at all? If a way's steps times its step take less than
 # *alone*'s. So a step may take as many times as long as *alone*'s as *alone* needs more steps. It
 # takes what it takes without a limit, plus bytes / bandwidth; from that comes the bandwidth from
-# which each way pays (by medians: a step more or less to the goal moves it):
+# which each way pays (by medians: a step more or less to the goal moves it. **?**: without a limit
+# no difference from *alone* is shown, so this isn't either):
 
 # %% jupyter={"source_hidden": true}
 unlimited, may_take = free[ways].median(), free["alone"].median()  # ms
 may_take = may_take * steps_needed["alone"] / steps_needed[ways]
 pays = (8000 * later[ways] / (may_take - unlimited)).where(may_take > unlimited)
 pays = pays.map(lambda mbit: f"{float(f'{mbit:.2g}'):g}").replace("nan", "never")
+pays += (verdicts.loc[ways, names[links[0]]] == "not shown").map({True: "?", False: ""})
 limits = {"a step may take": may_take.round(1), "takes without a limit": unlimited.round(1)}
 limits = {f"{name}, ms": ms for name, ms in limits.items()}
 pd.DataFrame(limits | {"pays from, Mbit/s": pays}).rename_axis("against alone")
