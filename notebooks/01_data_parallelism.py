@@ -545,10 +545,10 @@ bigger = measure(8, 512, 4 * steps)
 by_images = {"strong, 32 images a rank": small, "weak, 64 images a rank": weak}
 by_images["strong, 256 images a rank"] = bigger
 exposed_ms = [1000 * run.medians["exposed communication"] for run in by_images.values()]
+print(f"All rows exchange the same bytes; exposed lies between {min(exposed_ms):.1f} and", end=" ")
 print(
-    f"All rows exchange the same bytes, and exposed lies between {min(exposed_ms):.1f} and", end=" "
+    f"{max(exposed_ms):.1f} ms.\n(Whether the batch or the run makes that difference isn't separated.)"
 )
-print(f"{max(exposed_ms):.1f} ms:\nso far apart are runs on this machine, the first result's, too.")
 table(by_images)
 
 # %% jupyter={"source_hidden": true}

@@ -600,7 +600,7 @@ if len(off.columns):
     print(f"After 16 steps a message is {each} times as late as DDP's after one:", end=" ")
     if times.max() < 2:
         print(
-            "most of\nthat belongs to the message. Headers are about 4 %; the rest isn't separated."
+            "most of\nthat belongs to the message (headers: about 4 %; the rest isn't separated)."
         )
     else:
         print("most is\nthe machine's." if times.min() > 2 else "so which it is\ncan't be told.")
@@ -793,8 +793,8 @@ print(", ".join(beating.index[beating]) or "nowhere", end=".\n")
 # When does a second instance save time at all? If a way's steps times its step take less than
 # *alone*'s. So a step may take as many times as long as *alone*'s as *alone* needs more steps. It
 # takes what it takes without a limit, plus bytes / bandwidth; from that comes the bandwidth from
-# which each way pays (by medians: a step more or less to the goal moves it. **?**: without a limit
-# no difference from *alone* is shown, so this isn't either):
+# which each way pays. (By medians: a step more or less to the goal moves it. **?**: without a limit
+# no difference from *alone* is shown, so this isn't either.)
 
 # %% jupyter={"source_hidden": true}
 unlimited, may_take = free[ways].median(), free["alone"].median()  # ms
@@ -804,6 +804,13 @@ pays = pays.map(lambda mbit: f"{float(f'{mbit:.2g}'):g}").replace("nan", "never"
 pays += (verdicts.loc[ways, names[links[0]]] == "not shown").map({True: "?", False: ""})
 limits = {"a step may take": may_take.round(1), "takes without a limit": unlimited.round(1)}
 limits = {f"{name}, ms": ms for name, ms in limits.items()}
+part = steps_needed["DDP"] / steps_needed["alone"]
+exchanged = 1000 * (step_seconds[narrow]["DDP"] - step_seconds[narrow]["alone"])  # ms
+if part < 1:
+    print(
+        f"At {names[narrow]} DDP would pay for a model that sends as much and computes for", end=" "
+    )
+    print(f"{part * exchanged / (1 - part):.0f} ms a step.")
 pd.DataFrame(limits | {"pays from, Mbit/s": pays}).rename_axis("against alone")
 
 # %% [markdown]
@@ -842,7 +849,7 @@ pd.DataFrame(rows, columns=["your situation", "take", "from"]).set_index("your s
 # `train_torch_local_sgd.py` trains the course's classifier, on any PyTorch image. What differs from
 # DDP is its `outer_step`, called every `--sync-every` steps. It is the last part of `diloco` above,
 # by default with the outer rate 1 and no momentum: local SGD. With `--outer-learning-rate 0.7
-# --outer-momentum 0.9` it is DiLoCo.
+# --outer-momentum 0.9` that step is DiLoCo's, whose inner optimizer is AdamW.
 
 # %%
 estimator = PyTorch(
