@@ -547,7 +547,7 @@ by_images["strong, 256 images a rank"] = bigger
 exposed_ms = [1000 * run.medians["exposed communication"] for run in by_images.values()]
 print(f"All rows exchange the same bytes; exposed lies between {min(exposed_ms):.1f} and", end=" ")
 print(
-    f"{max(exposed_ms):.1f} ms.\n(Whether the batch or the run makes that difference isn't separated.)"
+    f"{max(exposed_ms):.1f} ms.\n(Whether the batch or the run makes it differ, isn't separated.)"
 )
 table(by_images)
 

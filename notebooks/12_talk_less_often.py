@@ -599,9 +599,7 @@ if len(off.columns):
     each = " and ".join(f"{x:.2g} ({way})" for way, x in times.items())
     print(f"After 16 steps a message is {each} times as late as DDP's after one:", end=" ")
     if times.max() < 2:
-        print(
-            "most of\nthat belongs to the message (headers: about 4 %; the rest isn't separated)."
-        )
+        print("most of\nthat belongs to the message (headers: 4 %; the rest isn't separated).")
     else:
         print("most is\nthe machine's." if times.min() > 2 else "so which it is\ncan't be told.")
 
