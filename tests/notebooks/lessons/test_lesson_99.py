@@ -76,7 +76,9 @@ def test_lesson_99(lesson, results):
         "records of training jobs": 1,
         "stacks": 2,
     }
-    assert results["done"] == 6 and results["left"] == 0 and results["again"] == 0
+    # The model and the log went before the interrupt.
+    assert results["done"] == 4 and results["left"] == 0 and results["again"] == 0
+    assert "Interrupted. Left: records of training jobs, objects, stacks" in lesson.printed
     assert results["jobs_left"] == 0 and results["foreign_survived"] is True
     assert 1000 < results["gigabytes"] < 2500, "0.05 USD an hour against 0.023 a GB-month"
     assert 0 < results["usd_per_month"] < 0.01
